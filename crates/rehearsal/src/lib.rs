@@ -1,1 +1,3 @@
-//! toolbox-rehearsal
+//! The simulated cluster.
+
+pub mod scenario;
