@@ -1,1 +1,15 @@
-//! toolbox-core
+//! What every tool is built on: settings, YAML and templates, and the command line.
+//!
+//! A tool names its arguments (clap), turns them into a checked spec and implements [`Verb`]; a group of tools is a
+//! [`Noun`]. [`cli::main`] does the rest: connecting, the run directory, progress, signals, exit codes.
+//!
+//! This crate must not import kube, and only its `config` module imports a YAML or template crate; only `cli` prints,
+//! exits and reads the command line and the environment.
+
+pub mod cli;
+mod env;
+
+pub use cli::{App, Lone, Noun, Verb, VerbEnv, VerbName};
+pub use env::EnvMap;
+pub use toolbox_cluster as cluster;
+pub use toolbox_engine as engine;
