@@ -29,16 +29,8 @@ impl Clock {
 
     /// A clock on which `speed` seconds pass in one second of tokio's time. `speed` must be positive.
     pub fn scaled(base: Timestamp, speed: f64) -> Self {
-        let speed = if speed.is_finite() && speed > 0.0 {
-            speed
-        } else {
-            1.0
-        };
-        Self {
-            base,
-            start: Instant::now(),
-            speed,
-        }
+        let speed = if speed.is_finite() && speed > 0.0 { speed } else { 1.0 };
+        Self { base, start: Instant::now(), speed }
     }
 
     /// Time since this clock was made, in its own seconds.
@@ -48,8 +40,7 @@ impl Clock {
 
     /// The present moment.
     pub fn now(&self) -> Timestamp {
-        let elapsed =
-            jiff::SignedDuration::try_from(self.elapsed()).unwrap_or(jiff::SignedDuration::MAX);
+        let elapsed = jiff::SignedDuration::try_from(self.elapsed()).unwrap_or(jiff::SignedDuration::MAX);
         self.base.checked_add(elapsed).unwrap_or(Timestamp::MAX)
     }
 

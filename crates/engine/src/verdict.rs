@@ -58,21 +58,10 @@ mod tests {
 
     #[test]
     fn a_failure_wins_over_what_is_still_pending() {
-        let all = Verdict::all([
-            Verdict::Done(1),
-            Verdict::Pending(why("slow")),
-            Verdict::Failed(why("broken")),
-        ]);
+        let all = Verdict::all([Verdict::Done(1), Verdict::Pending(why("slow")), Verdict::Failed(why("broken"))]);
         assert_eq!(all, Verdict::Failed(why("broken")));
-        let all = Verdict::all([
-            Verdict::Pending(why("first")),
-            Verdict::Pending(why("second")),
-            Verdict::Done(1),
-        ]);
+        let all = Verdict::all([Verdict::Pending(why("first")), Verdict::Pending(why("second")), Verdict::Done(1)]);
         assert_eq!(all, Verdict::Pending(why("first")));
-        assert_eq!(
-            Verdict::all([Verdict::Done(1), Verdict::Done(2)]),
-            Verdict::Done(vec![1, 2])
-        );
+        assert_eq!(Verdict::all([Verdict::Done(1), Verdict::Done(2)]), Verdict::Done(vec![1, 2]));
     }
 }

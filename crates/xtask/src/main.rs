@@ -1,1 +1,46 @@
-fn main() {}
+//! The workspace's own commands: `cargo xtask test`, `ci`, `tidy`, `fmt`, …
+//!
+//! Nothing here is shipped. Each command is one file.
+
+mod cargo;
+mod ci;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Commands for people who work on this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Command {
+    /// Format the sources, or check that they are formatted.
+    Fmt {
+        /// Only check.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check what the compiler cannot: who may depend on whom, file sizes, forgotten files.
+    Tidy,
+    /// Run all tests. Sets up what they need.
+    Test(test::TestArgs),
+    /// Everything CI checks, cheap things first.
+    Ci,
+}
+
+fn main() -> ExitCode {
+    let done = match Command::parse() {
+        Command::Fmt { check } => cargo::fmt(check),
+        Command::Tidy => tidy::run(),
+        Command::Test(args) => test::run(&args),
+        Command::Ci => ci::run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            cargo::say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -33,11 +33,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn send(&self, event: Event) {
-        let stamped = Stamped {
-            at: self.clock.now(),
-            t: millis(self.clock.elapsed()),
-            event,
-        };
+        let stamped = Stamped { at: self.clock.now(), t: millis(self.clock.elapsed()), event };
         self.records.event(&stamped);
         for reporter in &self.reporters {
             reporter.event(&stamped);
@@ -67,9 +63,7 @@ struct StepState {
 
 impl fmt::Debug for StepCx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StepCx")
-            .field("step", &self.step.id)
-            .finish_non_exhaustive()
+        f.debug_struct("StepCx").field("step", &self.step.id).finish_non_exhaustive()
     }
 }
 
@@ -86,10 +80,7 @@ impl StepCx {
             diagnosis: Mutex::default(),
             would: Mutex::default(),
         };
-        Self {
-            shared,
-            step: Arc::new(step),
-        }
+        Self { shared, step: Arc::new(step) }
     }
 
     /// The step's id.
@@ -114,19 +105,12 @@ impl StepCx {
 
     /// Says in one line what was chosen and from what, or that something passing went wrong.
     pub fn note(&self, text: impl Into<String>) {
-        self.shared.send(Event::Note {
-            step: Some(self.step.id.clone()),
-            text: text.into(),
-        });
+        self.shared.send(Event::Note { step: Some(self.step.id.clone()), text: text.into() });
     }
 
     /// Warns; the text is kept as a file for readers of the artifacts. `name` is stable and short.
     pub fn warn(&self, name: &str, text: impl Into<String>) {
-        self.shared.send(Event::Warning {
-            step: Some(self.step.id.clone()),
-            name: name.to_owned(),
-            text: text.into(),
-        });
+        self.shared.send(Event::Warning { step: Some(self.step.id.clone()), name: name.to_owned(), text: text.into() });
     }
 
     /// Records a version that was asked for or found.
@@ -142,10 +126,7 @@ impl StepCx {
     pub fn pending(&self, why: Why) {
         let mut last = lock(&self.step.pending);
         if last.as_ref() != Some(&why) {
-            self.shared.send(Event::Pending {
-                step: self.step.id.clone(),
-                why: why.clone(),
-            });
+            self.shared.send(Event::Pending { step: self.step.id.clone(), why: why.clone() });
             *last = Some(why);
         }
     }
@@ -179,11 +160,7 @@ impl StepCx {
     }
 
     /// Watches until `condition` is done or failed; evaluated now and after every change. The deadline is the step's.
-    pub async fn wait<T>(
-        &self,
-        mut changes: Changes,
-        mut condition: impl FnMut() -> Verdict<T>,
-    ) -> Result<T, Why> {
+    pub async fn wait<T>(&self, mut changes: Changes, mut condition: impl FnMut() -> Verdict<T>) -> Result<T, Why> {
         loop {
             changes.mark_seen();
             match condition() {
@@ -196,78 +173,46 @@ impl StepCx {
     }
 
     /// Chooses something once for this run and every run that resumes it.
-    pub fn decide<T: Serialize + DeserializeOwned>(
-        &self,
-        key: &str,
-        choose: impl FnOnce() -> T,
-    ) -> T {
-        if let Some(value) = self
-            .shared
-            .records
-            .recall(key)
-            .and_then(|value| serde_json::from_value(value).ok())
-        {
+    pub fn decide<T: Serialize + DeserializeOwned>(&self, key: &str, choose: impl FnOnce() -> T) -> T {
+        if let Some(value) = self.shared.records.recall(key).and_then(|value| serde_json::from_value(value).ok()) {
             return value;
         }
         let chosen = choose();
         if let Ok(value) = serde_json::to_value(&chosen) {
-            self.shared.records.journal(&Entry::Decided {
-                key: key.to_owned(),
-                value,
-            });
+            self.shared.records.journal(&Entry::Decided { key: key.to_owned(), value });
         }
         chosen
     }
 
     /// What an earlier part of this run, or the run it resumes, chose.
     pub fn decided<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
-        self.shared
-            .records
-            .recall(key)
-            .and_then(|value| serde_json::from_value(value).ok())
+        self.shared.records.recall(key).and_then(|value| serde_json::from_value(value).ok())
     }
 
     /// About to create an object: written down first, so that a lost answer is not a lost object.
     pub fn making(&self, object: &ObjectRef) {
-        self.shared.records.journal(&Entry::Making {
-            step: self.step.id.clone(),
-            object: object.clone(),
-        });
+        self.shared.records.journal(&Entry::Making { step: self.step.id.clone(), object: object.clone() });
     }
 
     /// Created an object. The reference must carry its uid.
     pub fn made(&self, object: &ObjectRef) {
-        self.shared.records.journal(&Entry::Made {
-            step: self.step.id.clone(),
-            object: object.clone(),
-        });
-        self.shared.send(Event::Made {
-            step: self.step.id.clone(),
-            object: object.clone(),
-        });
+        self.shared.records.journal(&Entry::Made { step: self.step.id.clone(), object: object.clone() });
+        self.shared.send(Event::Made { step: self.step.id.clone(), object: object.clone() });
     }
 
     /// Changed an object that was there before; `undo` is the merge patch that takes it back.
     pub fn changed(&self, object: &ObjectRef, undo: serde_json::Value) {
-        self.shared.records.journal(&Entry::Changed {
-            step: self.step.id.clone(),
-            object: object.clone(),
-            undo,
-        });
+        self.shared.records.journal(&Entry::Changed { step: self.step.id.clone(), object: object.clone(), undo });
     }
 
     /// Deleted an object.
     pub fn deleted(&self, object: &ObjectRef) {
-        self.shared.records.journal(&Entry::Deleted {
-            object: object.clone(),
-        });
+        self.shared.records.journal(&Entry::Deleted { object: object.clone() });
     }
 
     /// Says that an object is still on the cluster.
     pub fn leftover(&self, object: &ObjectRef) {
-        self.shared.send(Event::Leftover {
-            object: object.clone(),
-        });
+        self.shared.send(Event::Leftover { object: object.clone() });
     }
 
     /// Writes a file below the run directory (secrets are taken out): `manifests/nfd-subscription.yaml`.
@@ -279,12 +224,7 @@ impl StepCx {
 
     /// Runs one more step per item, all at the same time, and returns each result in the items' order. The steps are
     /// recorded as `<this step>[<key>]`.
-    pub async fn each<I, T, F, R>(
-        &self,
-        items: Vec<(String, I)>,
-        describe: StepSpec,
-        run: F,
-    ) -> Vec<Result<T, Why>>
+    pub async fn each<I, T, F, R>(&self, items: Vec<(String, I)>, describe: StepSpec, run: F) -> Vec<Result<T, Why>>
     where
         T: Send + 'static,
         F: Fn(StepCx, I) -> R,
@@ -299,11 +239,7 @@ impl StepCx {
             let future = run(cx.clone(), item);
             async move {
                 match drive(&cx, &spec, future).await {
-                    Ok(
-                        Step::Changed(value, _)
-                        | Step::AlreadySo(value, _)
-                        | Step::Skipped(value, _),
-                    ) => Ok(value),
+                    Ok(Step::Changed(value, _) | Step::AlreadySo(value, _) | Step::Skipped(value, _)) => Ok(value),
                     Err(why) => Err(why),
                 }
             }
@@ -322,10 +258,7 @@ pub struct Changes {
 impl Changes {
     /// Listens to a counter that grows with every change.
     pub fn of(receiver: watch::Receiver<u64>) -> Self {
-        Self {
-            receivers: vec![receiver],
-            look_again: None,
-        }
+        Self { receivers: vec![receiver], look_again: None }
     }
 
     /// Listens to both.
@@ -363,13 +296,7 @@ impl Changes {
             })
         });
         let changed: Vec<_> = changed.collect();
-        let any = async {
-            if changed.is_empty() {
-                std::future::pending().await
-            } else {
-                select_all(changed).await.0
-            }
-        };
+        let any = async { if changed.is_empty() { std::future::pending().await } else { select_all(changed).await.0 } };
         let timer = async {
             match self.look_again {
                 Some(pause) => clock.sleep(pause).await,

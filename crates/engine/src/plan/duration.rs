@@ -24,17 +24,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
             _ => return Err(wrong()),
         };
         let count: u64 = number.parse().map_err(|_| wrong())?;
-        total = count
-            .checked_mul(unit)
-            .and_then(|part| total.checked_add(part))
-            .ok_or_else(wrong)?;
+        total = count.checked_mul(unit).and_then(|part| total.checked_add(part)).ok_or_else(wrong)?;
         number.clear();
     }
-    if number.is_empty() {
-        Ok(Duration::from_secs(total))
-    } else {
-        Err(wrong())
-    }
+    if number.is_empty() { Ok(Duration::from_secs(total)) } else { Err(wrong()) }
 }
 
 /// `0.4s`, `42s`, `4m10s`, `1h02m`.
@@ -60,18 +53,8 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_people_write_them() {
-        for (text, seconds) in [
-            ("90", 90),
-            ("90s", 90),
-            ("20m", 1200),
-            ("1h30m", 5400),
-            ("0", 0),
-        ] {
-            assert_eq!(
-                parse_duration(text),
-                Ok(Duration::from_secs(seconds)),
-                "{text}"
-            );
+        for (text, seconds) in [("90", 90), ("90s", 90), ("20m", 1200), ("1h30m", 5400), ("0", 0)] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "m", "5x", "1h5", "-1", "99999999999999999999h"] {
             assert!(parse_duration(text).is_err(), "{text}");
@@ -83,9 +66,6 @@ mod tests {
         let shown: Vec<String> = [0.0, 0.42, 9.94, 42.0, 60.0, 250.0, 3720.0, 7200.0]
             .map(|s| show_duration(Duration::from_secs_f64(s)))
             .into();
-        assert_eq!(
-            shown,
-            ["0s", "0.4s", "9.9s", "42s", "1m", "4m10s", "1h02m", "2h"]
-        );
+        assert_eq!(shown, ["0s", "0.4s", "9.9s", "42s", "1m", "4m10s", "1h02m", "2h"]);
     }
 }

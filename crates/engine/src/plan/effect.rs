@@ -42,30 +42,17 @@ impl Kind {
 
     /// `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.to_string()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// `subscriptions.operators.coreos.com`, the spelling that is safe in every printed command.
     pub fn full_name(&self) -> String {
-        if self.group.is_empty() {
-            self.plural.to_string()
-        } else {
-            format!("{}.{}", self.plural, self.group)
-        }
+        if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 
     /// A reference to an object of this kind.
     pub fn object(&self, namespace: Option<&str>, name: &str) -> ObjectRef {
-        ObjectRef::new(
-            &self.api_version(),
-            &self.kind,
-            namespace.filter(|_| self.namespaced),
-            name,
-        )
+        ObjectRef::new(&self.api_version(), &self.kind, namespace.filter(|_| self.namespaced), name)
     }
 }
 
@@ -151,18 +138,12 @@ impl Effect {
 
     /// Something done to whichever objects match.
     pub fn any(act: Act, kind: &Kind, namespace: Option<&str>) -> Self {
-        Self {
-            name: Name::Any,
-            ..Self::on(act, kind, namespace, "")
-        }
+        Self { name: Name::Any, ..Self::on(act, kind, namespace, "") }
     }
 
     /// Something done to an object whose name is decided on the way.
     pub fn decided(act: Act, kind: &Kind, namespace: Option<&str>, from: &str) -> Self {
-        Self {
-            name: Name::From(from.to_owned()),
-            ..Self::on(act, kind, namespace, "")
-        }
+        Self { name: Name::From(from.to_owned()), ..Self::on(act, kind, namespace, "") }
     }
 }
 

@@ -95,13 +95,7 @@ pub struct Plan {
 impl Plan {
     /// An empty plan; `name` is the verb's or flow's.
     pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            steps: Vec::new(),
-            scope: Vec::new(),
-            output: None,
-            probe: false,
-        }
+        Self { name: name.into(), steps: Vec::new(), scope: Vec::new(), output: None, probe: false }
     }
 
     /// The verb's or flow's name.
@@ -158,9 +152,7 @@ impl Plan {
         let index = inner.index;
         let body: Body = Box::new(move |_, values| {
             let value: Option<Arc<T>> = values.get(index);
-            Some(Box::pin(async move {
-                Ok(Step::AlreadySo(Arc::new(value) as AnyValue, String::new()))
-            }))
+            Some(Box::pin(async move { Ok(Step::AlreadySo(Arc::new(value) as AnyValue, String::new())) }))
         });
         self.push(spec, vec![guard.index, index], body)
     }
@@ -196,11 +188,7 @@ impl Plan {
 
     /// Everything the steps say they do, for access reviews.
     pub fn effects(&self) -> Vec<Effect> {
-        let mut effects: Vec<Effect> = self
-            .steps
-            .iter()
-            .flat_map(|step| step.spec.effects().to_vec())
-            .collect();
+        let mut effects: Vec<Effect> = self.steps.iter().flat_map(|step| step.spec.effects().to_vec()).collect();
         effects.sort();
         effects.dedup();
         effects
@@ -211,11 +199,7 @@ impl Plan {
         let mut ids = Vec::new();
         for index in step.guards.iter().chain(&step.needs) {
             let need = &self.steps[index.0];
-            let found = if need.spec.is_hidden() {
-                self.visible_needs(need)
-            } else {
-                vec![need.spec.id().to_owned()]
-            };
+            let found = if need.spec.is_hidden() { self.visible_needs(need) } else { vec![need.spec.id().to_owned()] };
             for id in found {
                 if !ids.contains(&id) {
                     ids.push(id);
@@ -228,12 +212,7 @@ impl Plan {
     fn push<T>(&mut self, spec: StepSpec, needs: Vec<StepIndex>, body: Body) -> Out<T> {
         let index = StepIndex(self.steps.len());
         let guards = self.scope.clone();
-        self.steps.push(PlanStep {
-            spec,
-            needs,
-            guards,
-            body: Some(body),
-        });
+        self.steps.push(PlanStep { spec, needs, guards, body: Some(body) });
         Out::new(index)
     }
 }

@@ -26,10 +26,7 @@ impl<T> Copy for Out<T> {}
 
 impl<T> Out<T> {
     pub(super) fn new(index: StepIndex) -> Self {
-        Self {
-            index,
-            value: PhantomData,
-        }
+        Self { index, value: PhantomData }
     }
 
     /// The order without the value.

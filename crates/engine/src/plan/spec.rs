@@ -97,26 +97,15 @@ impl StepSpec {
 
     /// The same description for one of several: its own id, the thing's name in the title, and the deadline given for
     /// the wait's name or the step's id.
-    pub(super) fn renamed(
-        &self,
-        id: &str,
-        key: &str,
-        deadlines: &BTreeMap<String, Duration>,
-    ) -> Self {
-        let mut spec = Self {
-            id: id.to_owned(),
-            title: format!("{} ({key})", self.title),
-            ..self.clone()
-        };
+    pub(super) fn renamed(&self, id: &str, key: &str, deadlines: &BTreeMap<String, Duration>) -> Self {
+        let mut spec = Self { id: id.to_owned(), title: format!("{} ({key})", self.title), ..self.clone() };
         spec.override_deadline(deadlines);
         spec
     }
 
     /// Takes the deadline given for its id or its wait's name.
     pub(super) fn override_deadline(&mut self, deadlines: &BTreeMap<String, Duration>) {
-        let given = deadlines
-            .get(&self.id)
-            .or_else(|| self.wait.and_then(|wait| deadlines.get(wait)));
+        let given = deadlines.get(&self.id).or_else(|| self.wait.and_then(|wait| deadlines.get(wait)));
         if let Some(deadline) = given {
             self.deadline = *deadline;
         }

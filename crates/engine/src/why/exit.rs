@@ -102,15 +102,10 @@ mod tests {
 
     #[test]
     fn every_exit_has_its_own_code_and_meaning() {
-        let codes: std::collections::BTreeSet<u8> =
-            Exit::ALL.iter().map(|exit| exit.code()).collect();
+        let codes: std::collections::BTreeSet<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
         assert_eq!(codes.len(), Exit::ALL.len());
-        assert_eq!(
-            codes.into_iter().collect::<Vec<_>>(),
-            [0, 1, 2, 3, 4, 5, 6, 70, 130, 143]
-        );
-        let meanings: std::collections::BTreeSet<_> =
-            Exit::ALL.iter().map(|exit| exit.meaning()).collect();
+        assert_eq!(codes.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 70, 130, 143]);
+        let meanings: std::collections::BTreeSet<_> = Exit::ALL.iter().map(|exit| exit.meaning()).collect();
         assert_eq!(meanings.len(), Exit::ALL.len());
     }
 }

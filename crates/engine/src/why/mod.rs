@@ -98,27 +98,17 @@ impl Why {
     /// Adds a piece of evidence.
     #[must_use]
     pub fn with(mut self, label: impl Into<String>, text: impl Into<String>) -> Self {
-        self.evidence.push(Evidence {
-            label: label.into(),
-            text: text.into(),
-        });
+        self.evidence.push(Evidence { label: label.into(), text: text.into() });
         self
     }
 
     /// What this pending reason becomes when `waited` has run out: the same object and cause, exit code 5.
     #[must_use]
     pub fn timed_out(mut self, waited: std::time::Duration) -> Self {
-        self.cause = format!(
-            "{} (gave up after {})",
-            self.cause,
-            crate::plan::show_duration(waited)
-        );
+        self.cause = format!("{} (gave up after {})", self.cause, crate::plan::show_duration(waited));
         self.exit = Exit::TimedOut;
         if self.next.is_empty() {
-            self.next = format!(
-                "see what holds it up: tbx why {}",
-                self.object.as_argument()
-            );
+            self.next = format!("see what holds it up: tbx why {}", self.object.as_argument());
         }
         self
     }

@@ -36,13 +36,7 @@ impl ObjectRef {
 
     /// Something that is no API object: a file, a flag, the API server.
     pub fn thing(kind: &str, name: impl Into<String>) -> Self {
-        Self {
-            api_version: String::new(),
-            kind: kind.to_owned(),
-            namespace: None,
-            name: name.into(),
-            uid: None,
-        }
+        Self { api_version: String::new(), kind: kind.to_owned(), namespace: None, name: name.into(), uid: None }
     }
 
     /// The same object, this life of it.

@@ -37,9 +37,7 @@ impl Dist {
     pub fn is_valid(&self) -> bool {
         match *self {
             Self::Fixed(seconds) => seconds.is_finite() && seconds >= 0.0,
-            Self::Spread(Spread { min, mode, max }) => {
-                max.is_finite() && 0.0 <= min && min <= mode && mode <= max
-            }
+            Self::Spread(Spread { min, mode, max }) => max.is_finite() && 0.0 <= min && min <= mode && mode <= max,
         }
     }
 

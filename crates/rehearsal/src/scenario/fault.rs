@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{ApiFault, ScenarioError, Scenario};
+use super::{ApiFault, Scenario, ScenarioError};
 
 macro_rules! faults {
     ($($variant:ident, $name:literal, $text:literal;)*) => {
@@ -141,10 +141,7 @@ fn gpu_types(scenario: &mut Scenario, change: impl Fn(&mut super::InstanceType, 
 
 /// The catalog that offers the GPU Operator.
 fn home(scenario: &mut Scenario) -> Option<&mut super::Catalog> {
-    scenario
-        .catalogs
-        .iter_mut()
-        .find(|catalog| catalog.packages.iter().any(|package| package.name == GPU_OPERATOR))
+    scenario.catalogs.iter_mut().find(|catalog| catalog.packages.iter().any(|package| package.name == GPU_OPERATOR))
 }
 
 #[cfg(test)]

@@ -106,7 +106,8 @@ impl Scenario {
 
     /// Checks what types cannot say: distributions in order, references that lead somewhere.
     pub(crate) fn validate(&self, file: &str) -> Result<(), ScenarioError> {
-        let senseless = |field: String, reason: String| ScenarioError::Senseless { file: file.to_owned(), field, reason };
+        let senseless =
+            |field: String, reason: String| ScenarioError::Senseless { file: file.to_owned(), field, reason };
         for (name, dist) in self.timings.named() {
             if !dist.is_valid() {
                 return Err(senseless(
@@ -183,7 +184,10 @@ mod tests {
             format!("{error}: {source}")
         };
         let unknown = chain("name: mine\ntimings:\n  nodeBoots: 3\n");
-        assert!(unknown.contains("mine.yaml") && unknown.contains("nodeBoots") && unknown.contains("line 3"), "{unknown}");
+        assert!(
+            unknown.contains("mine.yaml") && unknown.contains("nodeBoots") && unknown.contains("line 3"),
+            "{unknown}"
+        );
         let order = chain("timings: {nodeBoot: {min: 3, mode: 2, max: 1}}");
         assert!(order.contains("timings.nodeBoot"), "{order}");
         let absent = chain("machineSets: [{name: a, zone: z, instanceType: x9.huge}]");

@@ -10,6 +10,7 @@ pub use dist::{Dice, Dist, Spread};
 pub use fault::{Fault, list as faults};
 pub use load::ScenarioError;
 pub use model::{
-    ApiFault, Bundle, Catalog, FixedNode, Image, InstanceType, MachineSet, OwnedCrd, Package, Platform, Quirks, Scenario,
+    ApiFault, Bundle, Catalog, FixedNode, Image, InstanceType, MachineSet, OwnedCrd, Package, Platform, Quirks,
+    Scenario,
 };
 pub use timings::Timings;

@@ -74,7 +74,9 @@ impl Timings {
     /// Every timing with the name it has in a scenario file.
     pub fn named(&self) -> Vec<(String, Dist)> {
         let value = serde_json::to_value(self).unwrap_or_default();
-        let Some(map) = value.as_object() else { return Vec::new() };
+        let Some(map) = value.as_object() else {
+            return Vec::new();
+        };
         map.iter()
             .filter_map(|(name, value)| Some((name.clone(), serde_json::from_value(value.clone()).ok()?)))
             .collect()
