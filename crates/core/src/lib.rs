@@ -7,6 +7,7 @@
 //! exits and reads the command line and the environment.
 
 pub mod cli;
+pub mod config;
 mod env;
 
 pub use cli::{App, Lone, Noun, Verb, VerbEnv, VerbName};
