@@ -1,0 +1,219 @@
+//! From a request to an answer: verb, faults, access, then the handler.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, header};
+use kube::client::Body;
+use serde_json::Value;
+use tower::BoxError;
+
+use super::{
+    access::User,
+    body::{self, ApiBody},
+    delete, discovery,
+    kinds::KindDef,
+    logs, patch, read, review,
+    route::{Query, Route, Target},
+    server::{Inner, State},
+    status::ApiError,
+    subresource, table, virtual_, watch, write,
+};
+use crate::{apifault::Outcome, store::object::Key};
+
+/// A request to a served kind.
+pub(super) struct Call {
+    pub(super) user: Arc<User>,
+    pub(super) verb: &'static str,
+    pub(super) target: Target,
+    pub(super) kind: Arc<KindDef>,
+    pub(super) query: Query,
+    pub(super) accept: String,
+    pub(super) content_type: String,
+    pub(super) agent: String,
+    pub(super) path: String,
+    pub(super) now: jiff::Timestamp,
+    pub(super) body: Bytes,
+}
+
+impl Call {
+    /// The place that the path names.
+    pub(super) fn key(&self) -> Key {
+        Key::new(self.target.namespace.clone(), self.target.name.clone())
+    }
+
+    /// The `apiVersion` that the client speaks.
+    pub(super) fn api_version(&self) -> String {
+        self.kind.api_version(&self.target.version)
+    }
+
+    /// The field manager: as said, or the first word of the user agent.
+    pub(super) fn manager(&self) -> String {
+        let said = self.query.get("fieldManager");
+        if !said.is_empty() {
+            return said.to_owned();
+        }
+        let word = self.agent.split('/').next().unwrap_or_default();
+        if word.is_empty() { "unknown".to_owned() } else { word.to_owned() }
+    }
+
+    /// Whether nothing is to be stored.
+    pub(super) fn dry_run(&self) -> bool {
+        self.query.get("dryRun") == "All"
+    }
+
+    /// The body as JSON; YAML is read when the content type says so.
+    pub(super) fn json(&self) -> Result<Value, ApiError> {
+        let result = if self.content_type.contains("yaml") {
+            serde_yaml::from_slice(&self.body).map_err(|error| error.to_string())
+        } else {
+            serde_json::from_slice(&self.body).map_err(|error| error.to_string())
+        };
+        result.map_err(|error| {
+            ApiError::bad_request(format!(
+                "{} in version {:?} cannot be handled as a {}: json: {error}",
+                self.kind.kind, self.target.version, self.kind.kind
+            ))
+        })
+    }
+}
+
+fn header(headers: &HeaderMap, name: header::HeaderName) -> String {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+}
+
+fn verb_of(method: &Method, route: &Route, query: &Query) -> &'static str {
+    let Route::Target(target) = route else { return "get" };
+    let whole = target.name.is_empty();
+    match *method {
+        Method::GET | Method::HEAD if query.flag("watch") => "watch",
+        Method::GET | Method::HEAD if whole => "list",
+        Method::GET | Method::HEAD => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if whole => "deletecollection",
+        Method::DELETE => "delete",
+        _ => "",
+    }
+}
+
+/// Answers one request.
+pub(super) async fn answer(inner: Arc<Inner>, user: Arc<User>, request: Request<Body>) -> Result<Response<ApiBody>, BoxError> {
+    let (parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let route = Route::parse(parts.uri.path());
+    let verb = verb_of(&parts.method, &route, &query);
+    *inner.state().counts.by_verb.entry(verb.to_owned()).or_default() += 1;
+    match inner.faults.decide(verb, parts.uri.path(), &user.name) {
+        None => {}
+        Some(Outcome::Slow(delay)) => inner.clock.sleep(delay).await,
+        Some(Outcome::Stalled) => std::future::pending::<()>().await,
+        Some(Outcome::Broken(error)) => return Err(error.into()),
+        Some(Outcome::Refused(error)) => return Ok(body::error(&error)),
+    }
+    let body = body.collect_bytes().await?;
+    let result = match route {
+        Route::Target(target) => {
+            let call = resolve(&inner, &user, verb, target);
+            match call {
+                Ok(None) => return Ok(review::answer(&inner, &user, &Route::parse(parts.uri.path()), &parts.method, &body)),
+                Ok(Some((target, kind))) => {
+                    let call = Call {
+                        user,
+                        verb,
+                        target,
+                        kind,
+                        query,
+                        accept: header(&parts.headers, header::ACCEPT),
+                        content_type: header(&parts.headers, header::CONTENT_TYPE),
+                        agent: header(&parts.headers, header::USER_AGENT),
+                        path: parts.uri.path().to_owned(),
+                        now: inner.clock.now(),
+                        body,
+                    };
+                    handle(&inner, call).await
+                }
+                Err(error) => Err(error),
+            }
+        }
+        route => discovery::answer(&inner, &route, &header(&parts.headers, header::ACCEPT)),
+    };
+    Ok(result.unwrap_or_else(|error| body::error(&error)))
+}
+
+/// Finds the kind and checks the user's access. `None` stands for the review kinds, which store nothing.
+fn resolve(
+    inner: &Inner,
+    user: &User,
+    verb: &str,
+    target: Target,
+) -> Result<Option<(Target, Arc<KindDef>)>, ApiError> {
+    if review::is_review(&target) {
+        return Ok(None);
+    }
+    let state = inner.state();
+    let resource = crate::store::Resource::new(target.group.clone(), target.plural.clone());
+    let Some(kind) = state.kinds.get(&resource).filter(|kind| kind.version(&target.version).is_some()) else {
+        let group_is_served = state.kinds.versions(&target.group).contains(&target.version);
+        return Err(if group_is_served { ApiError::no_such_resource() } else { ApiError::no_such_path() });
+    };
+    if verb.is_empty() {
+        return Err(ApiError::method_not_allowed());
+    }
+    if !kind.namespaced && !target.namespace.is_empty() || kind.namespaced && target.namespace.is_empty() && !target.name.is_empty() {
+        return Err(ApiError::no_such_resource());
+    }
+    if verb == "create" && !target.name.is_empty() && target.subresource.is_empty() {
+        return Err(ApiError::method_not_allowed());
+    }
+    state.access.check(user, verb, &target)?;
+    let kind = Arc::clone(kind);
+    Ok(Some((target, kind)))
+}
+
+async fn handle(inner: &Arc<Inner>, call: Call) -> Result<Response<ApiBody>, ApiError> {
+    if call.kind.virtual_ {
+        return virtual_::answer(inner, &call);
+    }
+    if !call.target.subresource.is_empty() {
+        return match (call.target.plural.as_str(), call.target.subresource.as_str()) {
+            ("pods", "log") => logs::answer(inner, call),
+            _ => subresource::answer(inner, &call),
+        };
+    }
+    match call.verb {
+        "watch" => watch::answer(inner, call).await,
+        "list" => read::list(inner, &call).await,
+        "get" => read::get(inner, &call),
+        "create" => with_state(inner, &call, write::create).map(|object| body::json(201, &present(&call, &object))),
+        "update" => with_state(inner, &call, write::update).map(|(object, created)| body::json(code(created), &present(&call, &object))),
+        "patch" => with_state(inner, &call, patch::patch).map(|(object, created)| body::json(code(created), &present(&call, &object))),
+        "delete" => with_state(inner, &call, delete::delete).map(|object| body::json(200, &object)),
+        "deletecollection" => with_state(inner, &call, delete::delete_collection).map(|list| body::json(200, &list)),
+        _ => Err(ApiError::method_not_allowed()),
+    }
+}
+
+fn code(created: bool) -> u16 {
+    if created { 201 } else { 200 }
+}
+
+/// Runs a handler under the lock and wakes the housekeeper when it left work.
+pub(super) fn with_state<T>(
+    inner: &Inner,
+    call: &Call,
+    handler: impl FnOnce(&Inner, &mut State, &Call) -> Result<T, ApiError>,
+) -> Result<T, ApiError> {
+    let mut state = inner.state();
+    let result = handler(inner, &mut state, call);
+    if !state.jobs.is_empty() {
+        inner.wake.notify_one();
+    }
+    result
+}
+
+/// The object in the version and form that the client asked for.
+pub(super) fn present(call: &Call, object: &Value) -> Value {
+    table::shape(call, &read::in_version(call, object))
+}

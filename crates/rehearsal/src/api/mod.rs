@@ -1,0 +1,40 @@
+//! The API server: a `tower::Service` over the store that speaks the Kubernetes API as real servers do.
+
+mod access;
+mod apply;
+mod body;
+mod builtin;
+mod crd;
+mod defaults;
+mod delete;
+mod discovery;
+mod dispatch;
+mod gc;
+mod housekeeping;
+pub mod kinds;
+mod logs;
+mod patch;
+mod read;
+mod review;
+mod route;
+mod schema;
+mod server;
+mod status;
+mod strategic;
+mod subresource;
+mod table;
+mod validate;
+mod version;
+mod virtual_;
+mod watch;
+mod write;
+
+pub use self::{
+    access::{Deny, User},
+    body::ApiBody,
+    logs::PodLogs,
+    server::{ApiOptions, ApiServer, RequestCounts},
+    status::{ApiError, Cause},
+    version::KubeVersion,
+    virtual_::VirtualObjects,
+};

@@ -1,0 +1,116 @@
+//! The review kinds: questions that are answered and not stored.
+
+use bytes::Bytes;
+use http::{Method, Response};
+use serde_json::{Value, json};
+
+use super::{
+    access::{Asked, User},
+    body::{self, ApiBody},
+    route::{Route, Target},
+    server::Inner,
+    status::ApiError,
+};
+use crate::store::object::{at, set_at};
+
+/// The groups of the review kinds.
+pub(super) const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+
+const KINDS: [(&str, &str, &str, bool); 6] = [
+    ("authentication.k8s.io", "TokenReview", "tokenreviews", false),
+    ("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", false),
+    ("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews", false),
+    ("authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews", false),
+    ("authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews", false),
+    ("authorization.k8s.io", "LocalSubjectAccessReview", "localsubjectaccessreviews", true),
+];
+
+/// Whether a path is about a review.
+pub(super) fn is_review(target: &Target) -> bool {
+    target.version == "v1" && KINDS.iter().any(|(group, _, plural, _)| *group == target.group && *plural == target.plural)
+}
+
+/// The entries of the review kinds in a list of resources.
+pub(super) fn discovery(group: &str, version: &str) -> Vec<Value> {
+    let kinds = KINDS.iter().filter(|(own, ..)| *own == group && version == "v1");
+    kinds
+        .map(|(_, kind, plural, namespaced)| {
+            json!({
+                "name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced, "kind": kind, "verbs": ["create"],
+            })
+        })
+        .collect()
+}
+
+/// The same for aggregated discovery.
+pub(super) fn aggregated_discovery(group: &str, version: &str) -> Vec<Value> {
+    let kinds = KINDS.iter().filter(|(own, ..)| *own == group && version == "v1");
+    kinds
+        .map(|(group, kind, plural, namespaced)| {
+            json!({
+                "resource": plural, "responseKind": {"group": group, "version": "v1", "kind": kind},
+                "scope": if *namespaced { "Namespaced" } else { "Cluster" },
+                "singularResource": kind.to_lowercase(), "verbs": ["create"],
+            })
+        })
+        .collect()
+}
+
+/// Answers a review.
+pub(super) fn answer(inner: &Inner, user: &User, route: &Route, method: &Method, bytes: &Bytes) -> Response<ApiBody> {
+    let Route::Target(target) = route else { return body::error(&ApiError::no_such_path()) };
+    if *method != Method::POST {
+        return body::error(&ApiError::method_not_allowed());
+    }
+    let mut review: Value = match serde_json::from_slice(bytes) {
+        Ok(review) => review,
+        Err(error) => return body::error(&ApiError::bad_request(error.to_string())),
+    };
+    let kind = KINDS.iter().find(|(_, _, plural, _)| *plural == target.plural).map_or("", |(_, kind, ..)| kind);
+    set_at(&mut review, "kind", kind.into());
+    set_at(&mut review, "apiVersion", format!("{}/v1", target.group).into());
+    let state = inner.state();
+    let status = match target.plural.as_str() {
+        "selfsubjectreviews" => {
+            if inner.version.minor < 28 {
+                return body::error(&ApiError::no_such_resource());
+            }
+            json!({"userInfo": user.to_json()})
+        }
+        "tokenreviews" => {
+            let known = at(&review, "spec.token").and_then(Value::as_str).is_some_and(|token| !token.is_empty());
+            if known {
+                json!({"authenticated": true, "user": user.to_json()})
+            } else {
+                json!({"authenticated": false, "error": "invalid bearer token", "user": {}})
+            }
+        }
+        "selfsubjectrulesreviews" => json!({
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": state.access.denied(user),
+        }),
+        _ => {
+            let text = |path: &str| at(&review, path).and_then(Value::as_str).unwrap_or_default();
+            let named = User::named(text("spec.user"));
+            let who = if target.plural.starts_with("self") { user } else { &named };
+            let asked = Asked {
+                verb: text("spec.resourceAttributes.verb"),
+                group: text("spec.resourceAttributes.group"),
+                plural: text("spec.resourceAttributes.resource"),
+                subresource: text("spec.resourceAttributes.subresource"),
+                namespace: text("spec.resourceAttributes.namespace"),
+            };
+            if state.access.allows(who, &asked) {
+                json!({"allowed": true, "reason": ""})
+            } else {
+                json!({"allowed": false})
+            }
+        }
+    };
+    set_at(&mut review, "status", status);
+    if at(&review, "metadata").is_none() {
+        set_at(&mut review, "metadata", json!({"creationTimestamp": null}));
+    }
+    body::json(201, &review)
+}

@@ -1,0 +1,295 @@
+//! The server's state and its front door.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use kube::client::Body;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use toolbox_engine::Clock;
+use tower::BoxError;
+
+use super::{
+    access::{Access, Deny, User},
+    body::ApiBody,
+    builtin,
+    housekeeping::{self, Job},
+    kinds::{KindDef, Kinds},
+    logs::PodLogs,
+    version::KubeVersion,
+    virtual_::VirtualObjects,
+};
+use crate::{
+    apifault::ApiFaults,
+    store::{Resource, Store},
+};
+
+/// What a server is made from.
+#[derive(Clone, Debug)]
+pub struct ApiOptions {
+    /// The only source of time.
+    pub clock: Clock,
+    /// The seed of uids, generated names and token suffixes.
+    pub seed: u64,
+    /// The version to be.
+    pub version: KubeVersion,
+    /// Whether OpenShift's and the Operator Lifecycle Manager's kinds are served from the start.
+    pub openshift: bool,
+}
+
+/// Requests served so far, by verb (`get`, `list`, `watch`, `create`, …), and events sent to watches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestCounts {
+    /// Requests by verb.
+    pub by_verb: BTreeMap<String, u64>,
+    /// Events that watches were sent, bookmarks included.
+    pub watch_events: u64,
+}
+
+impl RequestCounts {
+    /// Requests of one verb.
+    pub fn of(&self, verb: &str) -> u64 {
+        self.by_verb.get(verb).copied().unwrap_or(0)
+    }
+
+    /// All requests.
+    pub fn total(&self) -> u64 {
+        self.by_verb.values().sum()
+    }
+}
+
+/// What changes while the server runs. Never locked across an await.
+pub(super) struct State {
+    pub(super) store: Store,
+    pub(super) kinds: Kinds,
+    pub(super) access: Access,
+    pub(super) providers: BTreeMap<Resource, Arc<dyn VirtualObjects>>,
+    pub(super) counts: RequestCounts,
+    pub(super) jobs: Vec<(jiff::Timestamp, Job)>,
+    rng: StdRng,
+    next_address: u32,
+}
+
+impl State {
+    /// A new uid.
+    pub(super) fn uid(&mut self) -> String {
+        let bits: u128 = self.rng.random();
+        let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+        let hex = format!("{bits:032x}");
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+
+    /// A suffix for a generated name: five characters that spell nothing.
+    pub(super) fn suffix(&mut self) -> String {
+        const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        (0..5).map(|_| char::from(LETTERS[self.rng.random_range(0..LETTERS.len())])).collect()
+    }
+
+    /// A number in a range.
+    pub(super) fn random(&mut self, range: std::ops::Range<u64>) -> u64 {
+        self.rng.random_range(range)
+    }
+
+    /// A free address for a service.
+    pub(super) fn service_address(&mut self) -> String {
+        self.next_address += 1;
+        format!("172.30.{}.{}", (self.next_address >> 8) & 0xff, self.next_address & 0xff)
+    }
+}
+
+/// Everything behind the server's handles.
+pub(super) struct Inner {
+    pub(super) clock: Clock,
+    pub(super) version: KubeVersion,
+    pub(super) faults: ApiFaults,
+    pub(super) logs: PodLogs,
+    pub(super) wake: Arc<Notify>,
+    state: Mutex<State>,
+    housekeeper: Mutex<Option<tokio::task::AbortHandle>>,
+}
+
+impl Inner {
+    /// The state, for a moment.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The present moment as objects carry it: whole seconds.
+    pub(super) fn stamp(&self) -> String {
+        stamp(self.clock.now())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let handle = self.housekeeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(handle) = handle {
+            handle.abort();
+        }
+    }
+}
+
+/// A moment in the format of `metav1.Time`.
+pub(super) fn stamp(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The API server. Clones are handles to the same server.
+///
+/// It must be made inside a tokio runtime: garbage collection and custom resource definitions are seen to by a task
+/// that ends with the last handle.
+#[derive(Clone)]
+pub struct ApiServer {
+    pub(super) inner: Arc<Inner>,
+    user: Arc<User>,
+}
+
+impl ApiServer {
+    /// A server with the built-in kinds, the usual namespaces and nothing else.
+    pub fn new(options: ApiOptions) -> Self {
+        let mut kinds = Kinds::default();
+        builtin::kubernetes().into_iter().for_each(|kind| kinds.insert(kind));
+        if options.openshift {
+            builtin::openshift().into_iter().chain(builtin::olm()).for_each(|kind| kinds.insert(kind));
+        }
+        let state = State {
+            store: Store::default(),
+            kinds,
+            access: Access::default(),
+            providers: BTreeMap::new(),
+            counts: RequestCounts::default(),
+            jobs: Vec::new(),
+            rng: StdRng::seed_from_u64(options.seed),
+            next_address: 0,
+        };
+        let inner = Arc::new(Inner {
+            faults: ApiFaults::new(options.clock.clone()),
+            logs: PodLogs::new(options.clock.clone()),
+            clock: options.clock,
+            version: options.version,
+            wake: Arc::new(Notify::new()),
+            state: Mutex::new(state),
+            housekeeper: Mutex::new(None),
+        });
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let task = runtime.spawn(housekeeping::run(Arc::downgrade(&inner)));
+            *inner.housekeeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
+        }
+        let server = Self { inner, user: Arc::new(User::admin()) };
+        server.seed_objects();
+        server
+    }
+
+    fn seed_objects(&self) {
+        let stamp = self.inner.stamp();
+        let mut state = self.inner.state();
+        let resource = Resource::new("", "namespaces");
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let uid = state.uid();
+            let namespace = json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {
+                    "name": name, "uid": uid, "creationTimestamp": stamp,
+                    "labels": {"kubernetes.io/metadata.name": name},
+                },
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            });
+            state.store.put(&resource, namespace);
+        }
+    }
+
+    /// Serves one more kind.
+    pub fn register(&self, kind: KindDef) {
+        self.inner.state().kinds.insert(kind);
+    }
+
+    /// Gives the objects of a read-only kind to a provider.
+    pub fn set_virtual(&self, kind: KindDef, provider: impl VirtualObjects) {
+        let mut state = self.inner.state();
+        state.providers.insert(kind.resource(), Arc::new(provider));
+        state.kinds.insert(kind.provided());
+    }
+
+    /// A client in this process, as the cluster's administrator.
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.clone(), "default")
+    }
+
+    /// A client in this process, as another user.
+    pub fn client_as(&self, user: &str) -> kube::Client {
+        kube::Client::new(self.as_user(User::named(user)), "default")
+    }
+
+    /// The same server, seen as another user.
+    pub fn as_user(&self, user: User) -> Self {
+        Self { inner: Arc::clone(&self.inner), user: Arc::new(user) }
+    }
+
+    /// Denies something to a user; everything not denied is allowed.
+    pub fn deny(&self, user: &str, rule: Deny) {
+        self.inner.state().access.deny(user, rule);
+    }
+
+    /// The faults of the API itself.
+    pub fn faults(&self) -> &ApiFaults {
+        &self.inner.faults
+    }
+
+    /// What the containers of pods have printed.
+    pub fn logs(&self) -> &PodLogs {
+        &self.inner.logs
+    }
+
+    /// Requests served so far.
+    pub fn requests(&self) -> RequestCounts {
+        self.inner.state().counts.clone()
+    }
+
+    /// The clock that this server reads.
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
+    }
+
+    /// The version that it is.
+    pub fn version(&self) -> KubeVersion {
+        self.inner.version
+    }
+
+    /// Makes resuming from any revision before the present one fail with 410.
+    pub fn compact(&self) {
+        self.inner.state().store.compact();
+    }
+
+    /// All stored objects in order of group, plural, namespace and name: for tests that compare whole states.
+    pub fn dump(&self) -> Vec<Value> {
+        let state = self.inner.state();
+        let resources = state.store.resources();
+        resources.iter().flat_map(|resource| state.store.list(resource, None)).map(|(_, object)| Value::clone(&object)).collect()
+    }
+
+    /// Whom a bearer token stands for is decided by whoever serves; this answers one request as that user.
+    pub async fn answer(&self, user: Arc<User>, request: Request<Body>) -> Result<Response<ApiBody>, BoxError> {
+        super::dispatch::answer(Arc::clone(&self.inner), user, request).await
+    }
+}
+
+impl tower::Service<Request<Body>> for ApiServer {
+    type Response = Response<ApiBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(super::dispatch::answer(Arc::clone(&self.inner), Arc::clone(&self.user), request))
+    }
+}
