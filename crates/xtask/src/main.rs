@@ -4,6 +4,7 @@
 
 mod cargo;
 mod ci;
+mod stack;
 mod test;
 mod tidy;
 
@@ -27,6 +28,8 @@ enum Command {
     Test(test::TestArgs),
     /// Everything CI checks, cheap things first.
     Ci,
+    /// Start and stop the real stack: a control plane and operators as processes on this machine.
+    Stack(stack::StackArgs),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Test(args) => test::run(&args),
         Command::Ci => ci::run(),
+        Command::Stack(args) => stack::run(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
