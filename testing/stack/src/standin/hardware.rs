@@ -13,6 +13,8 @@ use crate::supervise::Shared;
 
 /// Kernel of the nodes; their NFD worker reads it as well.
 pub(super) const KERNEL: &str = "4.18.0-372.26.1.el8_6.x86_64";
+/// Version of the nodes' operating system; the driver toolkit's image stream has a tag of this name.
+const RHCOS: &str = "411.86.202210041459-0";
 const OS_RELEASE: &str = "NAME=\"Red Hat Enterprise Linux CoreOS\"\n\
     ID=\"rhcos\"\n\
     ID_LIKE=\"rhel fedora\"\n\
@@ -77,6 +79,12 @@ impl NodeFiles {
         fs::create_dir_all(files.features())?;
         fs::write(files.etc().join("os-release"), OS_RELEASE)?;
         fs::write(files.kernel(), format!("{KERNEL}\n"))?;
+        // OpenShift's build of NFD publishes these from os-release; the upstream one does not.
+        let text: String = [("OPENSHIFT_VERSION", "4.11"), ("OSTREE_VERSION", RHCOS), ("RHEL_VERSION", "8.6")]
+            .iter()
+            .map(|(name, value)| format!("feature.node.kubernetes.io/system-os_release.{name}={value}\n"))
+            .collect();
+        fs::write(files.features().join("os"), text)?;
         Ok(files)
     }
 

@@ -14,7 +14,7 @@ use super::hardware::{self, NodeFiles};
 use super::watch::{Change, watch};
 use super::{burn, nfd};
 use crate::crilog;
-use crate::supervise::{Applier, Part, PrivateRoot, Shared, resource, say};
+use crate::supervise::{ACCOUNT, Applier, Part, PrivateRoot, Shared, account, resource, say};
 
 /// What a pod stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,8 +257,6 @@ impl Kubelet {
         }
         let (metrics, health) = (self.port(), self.port());
         let part = self.part("gpu-operator", pod, uid, "")?;
-        let host_etc = self.shared.dir.join("host-etc");
-        std::fs::create_dir_all(&host_etc)?;
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("any");
         let etc = NodeFiles::of(&self.shared, node)?.etc();
         let root = PrivateRoot::default()
@@ -266,6 +264,8 @@ impl Kubelet {
             .bind("/proc", "/proc")
             .bind(self.shared.built.modules.gpu_operator.join("assets"), "/opt/gpu-operator")
             .bind(etc, "/host-etc")
+            // It looks there for the namespace of its leader election.
+            .bind(account(&self.shared.dir, &namespace)?, ACCOUNT)
             .keep(part.program.parent().context("a program has a folder")?)
             .keep(self.shared.dir.path());
         let mut part = Part { root: Some(root), ..part };

@@ -1,6 +1,5 @@
 //! The operator lifecycle manager: operator, catalog operator, package server, one server per catalog.
 
-use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -9,7 +8,7 @@ use kube::api::{Api, DynamicObject};
 
 use super::objects::resource;
 use super::parts::Part;
-use super::pki::{ADMIN_TOKEN, API_PORT};
+use super::pki::{self, API_PORT};
 use super::root::PrivateRoot;
 use super::shared::{Shared, until};
 use crate::catalog::Catalog;
@@ -58,14 +57,10 @@ pub(super) fn start(shared: &Shared, catalogs: &[Catalog]) -> Result<()> {
 
 /// Its authorizer knows only the configuration that a pod finds in its own file system.
 fn package_server(shared: &Shared, kubeconfig: &str) -> Result<()> {
-    let account = shared.dir.join("package-server");
-    fs::create_dir_all(&account)?;
-    fs::write(account.join("token"), ADMIN_TOKEN)?;
-    fs::write(account.join("namespace"), NAMESPACE)?;
-    fs::copy(shared.dir.join("pki").join("ca.crt"), account.join("ca.crt"))?;
+    let account = pki::account(&shared.dir, NAMESPACE)?;
     let binary = shared.built.binary("package-server")?;
     let root = PrivateRoot::default()
-        .bind(&account, "/var/run/secrets/kubernetes.io/serviceaccount")
+        .bind(account, pki::ACCOUNT)
         .bind("/dev", "/dev")
         .bind("/proc", "/proc")
         .keep(binary.parent().context("a program has a folder")?)

@@ -1,7 +1,7 @@
 //! Certificates, tokens and kubeconfig files of one stack.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use base64::Engine as _;
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::state::Dir;
 
 /// Bearer token of the administrator, for programs that need one.
-pub(super) const ADMIN_TOKEN: &str = "stack-admin";
+const ADMIN_TOKEN: &str = "stack-admin";
 const NO_RIGHTS_TOKEN: &str = "stack-no-rights";
 /// Port of the API server in its own network.
 pub(super) const API_PORT: u16 = 6443;
@@ -84,6 +84,19 @@ pub(super) fn write(dir: &Dir, gate_port: u16) -> Result<()> {
         kubeconfig(&path, port, &ca.pem(), user)?;
     }
     Ok(())
+}
+
+/// Where a pod finds its account.
+pub(crate) const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The folder that a pod of this namespace would find at [`ACCOUNT`]. Its token is the administrator's.
+pub(crate) fn account(dir: &Dir, namespace: &str) -> Result<PathBuf> {
+    let account = dir.join("accounts").join(namespace);
+    fs::create_dir_all(&account)?;
+    fs::write(account.join("token"), ADMIN_TOKEN)?;
+    fs::write(account.join("namespace"), namespace)?;
+    fs::copy(dir.join("pki").join("ca.crt"), account.join("ca.crt"))?;
+    Ok(account)
 }
 
 fn encode(text: &str) -> String {
