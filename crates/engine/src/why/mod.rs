@@ -31,7 +31,7 @@ pub trait Cause {
 }
 
 /// One piece of evidence: a log tail, a condition, an event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Evidence {
     /// Where it comes from: `event`, `log of pod x`, `condition Ready`.
     pub label: String,
@@ -40,7 +40,7 @@ pub struct Evidence {
 }
 
 /// Why a step is pending or has failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Why {
     /// The object that holds things up.
     pub object: ObjectRef,
