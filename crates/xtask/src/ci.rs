@@ -2,14 +2,15 @@
 
 use anyhow::{Context, Result};
 
-use crate::{cargo, test, tidy};
+use crate::{cargo, generate, test, tidy};
 
 /// The version of cargo-deny that CI uses.
-const CARGO_DENY: &str = "0.19";
+const CARGO_DENY: &str = "0.20";
 
 pub(crate) fn run() -> Result<()> {
     cargo::fmt(true)?;
     tidy::run()?;
+    generate::run(true)?;
     cargo::cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     test::run(&test::TestArgs { quick: false })?;
     cargo::run("cargo", &["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "-D warnings")])?;

@@ -2,8 +2,10 @@
 //!
 //! Nothing here is shipped. Each command is one file.
 
+mod bench;
 mod cargo;
 mod ci;
+mod generate;
 mod stack;
 mod test;
 mod tidy;
@@ -24,21 +26,31 @@ enum Command {
     },
     /// Check what the compiler cannot: who may depend on whom, file sizes, forgotten files.
     Tidy,
+    /// Write the generated files again, or check that they are up to date.
+    Generate {
+        /// Only check.
+        #[arg(long)]
+        check: bool,
+    },
     /// Run all tests. Sets up what they need.
     Test(test::TestArgs),
     /// Everything CI checks, cheap things first.
     Ci,
     /// Start and stop the real stack: a control plane and operators as processes on this machine.
     Stack(stack::StackArgs),
+    /// Measure start-up, sizes, requests, memory and the rehearsal's speed, as ratios and counts.
+    Bench,
 }
 
 fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Fmt { check } => cargo::fmt(check),
+        Command::Generate { check } => generate::run(check),
         Command::Tidy => tidy::run(),
         Command::Test(args) => test::run(&args),
         Command::Ci => ci::run(),
         Command::Stack(args) => stack::run(args),
+        Command::Bench => bench::run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
