@@ -217,7 +217,7 @@ fn merge_top(live: &mut Value, config: &Value, root: &Type<'_>, ignore: &dyn Fn(
 /// Merges a value into another by the rules of their type.
 pub fn merge(live: &mut Value, config: &Value, here: &Type<'_>) {
     match (here.shape(config), config) {
-        (Shape::Granular, Value::Object(map)) if live.is_object() && !map.is_empty() => {
+        (Shape::Granular, Value::Object(map)) if live.is_object() => {
             for (name, value) in map {
                 merge(super::object::child_mut(live, name), value, &here.field(name));
             }

@@ -1,5 +1,4 @@
 //! What the tests of the API server share.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::{Api, Client, api::PostParams};

@@ -1,8 +1,6 @@
 //! Objects: create, read, change, delete.
 
-mod api_common;
-
-use api_common::{map, maps, namespace, pod, pods, server, status};
+use super::common::{map, maps, namespace, pod, pods, server, status};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::{
     Api, ResourceExt,

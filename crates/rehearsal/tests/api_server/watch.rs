@@ -1,10 +1,8 @@
 //! Watches: what they send, how they resume, how they end.
 
-mod api_common;
-
 use std::time::Duration;
 
-use api_common::{map, maps, server, server_of, status};
+use super::common::{map, maps, server, server_of, status};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
