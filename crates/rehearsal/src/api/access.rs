@@ -57,7 +57,8 @@ impl Deny {
     }
 
     fn covers(&self, asked: &Asked<'_>) -> bool {
-        let listed = |list: &[String], value: &str| list.is_empty() || list.iter().any(|item| item == value || item == "*");
+        let listed =
+            |list: &[String], value: &str| list.is_empty() || list.iter().any(|item| item == value || item == "*");
         listed(&self.verbs, asked.verb)
             && self.group.as_deref().is_none_or(|group| group == "*" || group == asked.group)
             && listed(&self.resources, &asked.resource())

@@ -26,7 +26,10 @@ pub(super) fn apply(inner: &Inner, state: &mut State, call: &Call) -> Result<(Va
         return Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", vec![cause]));
     }
     if config.get("kind").is_none() || config.get("apiVersion").is_none() {
-        return Err(ApiError::bad_request(format!("invalid object type: {}", config.get("kind").unwrap_or(&Value::Null))));
+        return Err(ApiError::bad_request(format!(
+            "invalid object type: {}",
+            config.get("kind").unwrap_or(&Value::Null)
+        )));
     }
     write::check_body(call, &mut config)?;
     if meta(&config, "managedFields").is_some_and(|list| !list.is_null() && *list != json!([])) {
@@ -50,7 +53,10 @@ pub(super) fn apply(inner: &Inner, state: &mut State, call: &Call) -> Result<(Va
             return Err(ApiError::not_found(&resource, &call.target.name));
         }
         if !meta_str(&config, "uid").is_empty() {
-            let detail = format!("uid mismatch: the provided object specified uid {}, and no existing object was found", meta_str(&config, "uid"));
+            let detail = format!(
+                "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                meta_str(&config, "uid")
+            );
             return Err(ApiError::conflict(&resource, &call.target.name, &detail));
         }
         let empty = json!({"kind": call.kind.kind, "apiVersion": version, "metadata": {}});
@@ -75,7 +81,12 @@ fn refuse(conflicts: &[Conflict]) -> ApiError {
             }
             let parts: Vec<String> = by_manager
                 .into_iter()
-                .map(|(who, fields)| format!("{who}:\n{}", fields.iter().map(|field| format!("- {field}")).collect::<Vec<_>>().join("\n")))
+                .map(|(who, fields)| {
+                    format!(
+                        "{who}:\n{}",
+                        fields.iter().map(|field| format!("- {field}")).collect::<Vec<_>>().join("\n")
+                    )
+                })
                 .collect();
             format!("Apply failed with {} conflicts: {}", many.len(), parts.join("\n"))
         }

@@ -38,7 +38,9 @@ impl Body for ApiBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut *self {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Stream(stream) => Pin::new(stream).poll_next(cx).map(|item| item.map(|result| result.map(Frame::data))),
+            Self::Stream(stream) => {
+                Pin::new(stream).poll_next(cx).map(|item| item.map(|result| result.map(Frame::data)))
+            }
         }
     }
 

@@ -45,10 +45,16 @@ pub(super) fn kubernetes() -> Vec<KindDef> {
         cluster("storage.k8s.io", "v1", "StorageClass", "storageclasses").short(&["sc"]).plain(),
         cluster("storage.k8s.io", "v1", "CSIDriver", "csidrivers").plain(),
         cluster("storage.k8s.io", "v1", "CSINode", "csinodes").plain(),
-        cluster("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions").short(&["crd", "crds"]),
+        cluster("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+            .short(&["crd", "crds"]),
         cluster("apiregistration.k8s.io", "v1", "APIService", "apiservices"),
-        cluster("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
-            .plain(),
+        cluster(
+            "admissionregistration.k8s.io",
+            "v1",
+            "ValidatingWebhookConfiguration",
+            "validatingwebhookconfigurations",
+        )
+        .plain(),
         cluster("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
             .plain(),
     ]
@@ -56,8 +62,12 @@ pub(super) fn kubernetes() -> Vec<KindDef> {
 
 /// The kinds that OpenShift adds and tools read.
 pub(super) fn openshift() -> Vec<KindDef> {
-    let ns = |group: &str, version: &str, kind: &str, plural: &str| KindDef::namespaced(group, version, kind, plural).as_custom();
-    let cluster = |group: &str, version: &str, kind: &str, plural: &str| KindDef::cluster(group, version, kind, plural).as_custom();
+    let ns = |group: &str, version: &str, kind: &str, plural: &str| {
+        KindDef::namespaced(group, version, kind, plural).as_custom()
+    };
+    let cluster = |group: &str, version: &str, kind: &str, plural: &str| {
+        KindDef::cluster(group, version, kind, plural).as_custom()
+    };
     vec![
         ns("machine.openshift.io", "v1beta1", "Machine", "machines"),
         ns("machine.openshift.io", "v1beta1", "MachineSet", "machinesets").scaled("status.labelSelector"),
@@ -70,7 +80,8 @@ pub(super) fn openshift() -> Vec<KindDef> {
         cluster("machineconfiguration.openshift.io", "v1", "MachineConfigPool", "machineconfigpools").short(&["mcp"]),
         cluster("machineconfiguration.openshift.io", "v1", "MachineConfig", "machineconfigs").short(&["mc"]),
         cluster("project.openshift.io", "v1", "Project", "projects"),
-        cluster("security.openshift.io", "v1", "SecurityContextConstraints", "securitycontextconstraints").short(&["scc"]),
+        cluster("security.openshift.io", "v1", "SecurityContextConstraints", "securitycontextconstraints")
+            .short(&["scc"]),
         ns("route.openshift.io", "v1", "Route", "routes"),
         ns("image.openshift.io", "v1", "ImageStream", "imagestreams").short(&["is"]),
     ]

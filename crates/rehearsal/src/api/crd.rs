@@ -131,7 +131,13 @@ fn kind_of(definition: &Value) -> KindDef {
         .map(|version| VersionDef {
             name: text(version, "name").to_owned(),
             schema: at(version, "schema.openAPIV3Schema").cloned().map(Arc::new),
-            columns: version.get("additionalPrinterColumns").and_then(Value::as_array).into_iter().flatten().map(column).collect(),
+            columns: version
+                .get("additionalPrinterColumns")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .map(column)
+                .collect(),
         })
         .collect();
     served.sort_by_key(|version| version_order(&version.name));

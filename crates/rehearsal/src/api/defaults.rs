@@ -19,7 +19,8 @@ pub(super) fn on_create(state: &mut State, kind: &KindDef, object: &mut Value) {
         }
         ("", "pods") => set_at(object, "status", json!({"phase": "Pending", "qosClass": qos(object)})),
         ("", "services") => {
-            let headless = at(object, "spec.clusterIP").and_then(Value::as_str).is_some_and(|address| address == "None");
+            let headless =
+                at(object, "spec.clusterIP").and_then(Value::as_str).is_some_and(|address| address == "None");
             if at(object, "spec.clusterIP").is_none() && text(object, "spec.type") != "ExternalName" {
                 let address = state.service_address();
                 set_at(object, "spec.clusterIP", address.clone().into());
@@ -144,7 +145,9 @@ fn pod_spec(spec: &mut Value, is_pod: bool) {
             }
             for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
                 if let Some(probe) = container.get_mut(probe) {
-                    for (field, value) in [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)] {
+                    for (field, value) in
+                        [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+                    {
                         missing(probe, field, || json!(value));
                     }
                 }

@@ -15,9 +15,7 @@ use super::{
     status::{self, ApiError},
     write,
 };
-use crate::store::{
-    object::{Key, at, finalizers, is_deleting, meta, meta_str, owners, set_at, set_meta},
-};
+use crate::store::object::{Key, at, finalizers, is_deleting, meta, meta_str, owners, set_at, set_meta};
 
 /// The finalizer of a foreground deletion.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
@@ -37,11 +35,17 @@ pub(super) struct Options {
 impl Options {
     pub(super) fn of(call: &Call) -> Result<Self, ApiError> {
         let body = if call.body.is_empty() { Value::Null } else { call.json()? };
-        let body = if body.get("kind").and_then(Value::as_str) == Some("Eviction") { body["deleteOptions"].clone() } else { body };
+        let body = if body.get("kind").and_then(Value::as_str) == Some("Eviction") {
+            body["deleteOptions"].clone()
+        } else {
+            body
+        };
         let text = |path: &str| at(&body, path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let query = |name: &str, own: String| if own.is_empty() { call.query.get(name).to_owned() } else { own };
-        let dry_run = body.get("dryRun").and_then(Value::as_array).is_some_and(|list| list.iter().any(|one| one == "All"));
-        let grace = body.get("gracePeriodSeconds").and_then(Value::as_i64).or_else(|| call.query.number("gracePeriodSeconds"));
+        let dry_run =
+            body.get("dryRun").and_then(Value::as_array).is_some_and(|list| list.iter().any(|one| one == "All"));
+        let grace =
+            body.get("gracePeriodSeconds").and_then(Value::as_i64).or_else(|| call.query.number("gracePeriodSeconds"));
         Ok(Self {
             grace,
             propagation: query("propagationPolicy", text("propagationPolicy")),
@@ -66,15 +70,25 @@ pub(super) fn delete(inner: &Inner, state: &mut State, call: &Call) -> Result<Va
     match delete_object(inner, state, &call.kind, &call.key(), &options)? {
         Outcome::Waiting(object) => Ok(in_version(call, &object)),
         Outcome::Gone(object) if returns_object(&call.kind) => Ok(in_version(call, &object)),
-        Outcome::Gone(object) => Ok(status::deleted(&call.kind.resource(), &call.target.name, meta_str(&object, "uid"))),
+        Outcome::Gone(object) => {
+            Ok(status::deleted(&call.kind.resource(), &call.target.name, meta_str(&object, "uid")))
+        }
     }
 }
 
 /// Kinds whose deletion answers with the object instead of a status.
 fn returns_object(kind: &KindDef) -> bool {
     kind.group.is_empty()
-        && ["pods", "podtemplates", "persistentvolumes", "persistentvolumeclaims", "resourcequotas", "serviceaccounts", "services"]
-            .contains(&kind.plural.as_str())
+        && [
+            "pods",
+            "podtemplates",
+            "persistentvolumes",
+            "persistentvolumeclaims",
+            "resourcequotas",
+            "serviceaccounts",
+            "services",
+        ]
+        .contains(&kind.plural.as_str())
 }
 
 /// Answers DELETE on a collection.
@@ -169,7 +183,8 @@ fn grace_of(kind: &KindDef, old: &Value, options: &Options) -> i64 {
 fn add_propagation(kind: &KindDef, new: &mut Value, said: &str) {
     let mut list: Vec<String> =
         finalizers(new).into_iter().filter(|one| said.is_empty() || one != FOREGROUND && one != ORPHAN).collect();
-    let orphans_by_default = (kind.group == "batch" && kind.plural == "jobs") || kind.plural == "replicationcontrollers";
+    let orphans_by_default =
+        (kind.group == "batch" && kind.plural == "jobs") || kind.plural == "replicationcontrollers";
     let wanted = match said {
         "Foreground" => Some(FOREGROUND),
         "Orphan" => Some(ORPHAN),

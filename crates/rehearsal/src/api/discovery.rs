@@ -27,10 +27,13 @@ pub(super) fn answer(inner: &Inner, route: &Route, accept: &str) -> Result<Respo
                 return Ok(aggregate(kinds, &groups, version));
             }
             if *core {
-                return Ok(body::json(200, &json!({
-                    "kind": "APIVersions", "versions": ["v1"],
-                    "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}],
-                })));
+                return Ok(body::json(
+                    200,
+                    &json!({
+                        "kind": "APIVersions", "versions": ["v1"],
+                        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}],
+                    }),
+                ));
             }
             let groups: Vec<Value> = groups(kinds).iter().map(|group| describe(kinds, group)).collect();
             Ok(body::json(200, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})))
@@ -49,9 +52,12 @@ pub(super) fn answer(inner: &Inner, route: &Route, accept: &str) -> Result<Respo
                 list.extend(resources(kind));
             }
             list.extend(review::discovery(group, version));
-            Ok(body::json(200, &json!({
-                "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list,
-            })))
+            Ok(body::json(
+                200,
+                &json!({
+                    "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list,
+                }),
+            ))
         }
         _ => Err(ApiError::no_such_path()),
     }
@@ -133,8 +139,13 @@ fn resources(kind: &KindDef) -> Vec<Value> {
 
 /// The version of aggregated discovery that the client accepts and the server has.
 fn aggregated(inner: &Inner, accept: &str) -> Option<&'static str> {
-    let wants = |version: &str| accept.contains("as=APIGroupDiscoveryList") && accept.contains(&format!("v={version};"));
-    let ends = |version: &str| accept.split(',').any(|one| one.contains("as=APIGroupDiscoveryList") && one.trim_end().ends_with(&format!("v={version}")));
+    let wants =
+        |version: &str| accept.contains("as=APIGroupDiscoveryList") && accept.contains(&format!("v={version};"));
+    let ends = |version: &str| {
+        accept
+            .split(',')
+            .any(|one| one.contains("as=APIGroupDiscoveryList") && one.trim_end().ends_with(&format!("v={version}")))
+    };
     if inner.version.minor >= 30 && (wants("v2") || ends("v2")) {
         return Some("v2");
     }
@@ -160,9 +171,12 @@ fn aggregate(kinds: &Kinds, groups: &[String], version: &'static str) -> Respons
             json!({"metadata": {"name": group, "creationTimestamp": null}, "versions": versions})
         })
         .collect();
-    let mut response = body::json(200, &json!({
-        "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{version}"), "metadata": {}, "items": items,
-    }));
+    let mut response = body::json(
+        200,
+        &json!({
+            "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{version}"), "metadata": {}, "items": items,
+        }),
+    );
     let kind = if version == "v2" {
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     } else {

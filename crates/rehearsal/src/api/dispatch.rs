@@ -99,7 +99,11 @@ fn verb_of(method: &Method, route: &Route, query: &Query) -> &'static str {
 }
 
 /// Answers one request.
-pub(super) async fn answer(inner: Arc<Inner>, user: Arc<User>, request: Request<Body>) -> Result<Response<ApiBody>, BoxError> {
+pub(super) async fn answer(
+    inner: Arc<Inner>,
+    user: Arc<User>,
+    request: Request<Body>,
+) -> Result<Response<ApiBody>, BoxError> {
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let route = Route::parse(parts.uri.path());
@@ -117,7 +121,9 @@ pub(super) async fn answer(inner: Arc<Inner>, user: Arc<User>, request: Request<
         Route::Target(target) => {
             let call = resolve(&inner, &user, verb, target);
             match call {
-                Ok(None) => return Ok(review::answer(&inner, &user, &Route::parse(parts.uri.path()), &parts.method, &body)),
+                Ok(None) => {
+                    return Ok(review::answer(&inner, &user, &Route::parse(parts.uri.path()), &parts.method, &body));
+                }
                 Ok(Some((target, kind))) => {
                     let call = Call {
                         user,
@@ -143,12 +149,7 @@ pub(super) async fn answer(inner: Arc<Inner>, user: Arc<User>, request: Request<
 }
 
 /// Finds the kind and checks the user's access. `None` stands for the review kinds, which store nothing.
-fn resolve(
-    inner: &Inner,
-    user: &User,
-    verb: &str,
-    target: Target,
-) -> Result<Option<(Target, Arc<KindDef>)>, ApiError> {
+fn resolve(inner: &Inner, user: &User, verb: &str, target: Target) -> Result<Option<(Target, Arc<KindDef>)>, ApiError> {
     if review::is_review(&target) {
         return Ok(None);
     }
@@ -161,7 +162,9 @@ fn resolve(
     if verb.is_empty() {
         return Err(ApiError::method_not_allowed());
     }
-    if !kind.namespaced && !target.namespace.is_empty() || kind.namespaced && target.namespace.is_empty() && !target.name.is_empty() {
+    if !kind.namespaced && !target.namespace.is_empty()
+        || kind.namespaced && target.namespace.is_empty() && !target.name.is_empty()
+    {
         return Err(ApiError::no_such_resource());
     }
     if verb == "create" && !target.name.is_empty() && target.subresource.is_empty() {
@@ -187,8 +190,10 @@ async fn handle(inner: &Arc<Inner>, call: Call) -> Result<Response<ApiBody>, Api
         "list" => read::list(inner, &call).await,
         "get" => read::get(inner, &call),
         "create" => with_state(inner, &call, write::create).map(|object| body::json(201, &present(&call, &object))),
-        "update" => with_state(inner, &call, write::update).map(|(object, created)| body::json(code(created), &present(&call, &object))),
-        "patch" => with_state(inner, &call, patch::patch).map(|(object, created)| body::json(code(created), &present(&call, &object))),
+        "update" => with_state(inner, &call, write::update)
+            .map(|(object, created)| body::json(code(created), &present(&call, &object))),
+        "patch" => with_state(inner, &call, patch::patch)
+            .map(|(object, created)| body::json(code(created), &present(&call, &object))),
         "delete" => with_state(inner, &call, delete::delete).map(|object| body::json(200, &object)),
         "deletecollection" => with_state(inner, &call, delete::delete_collection).map(|list| body::json(200, &list)),
         _ => Err(ApiError::method_not_allowed()),

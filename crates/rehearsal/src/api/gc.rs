@@ -69,7 +69,8 @@ fn delete_as_dependent(inner: &Inner, state: &mut State, kind: &KindDef, place: 
     } else {
         "Background"
     };
-    let options = Options { propagation: propagation.into(), uid: meta_str(object, "uid").into(), ..Options::default() };
+    let options =
+        Options { propagation: propagation.into(), uid: meta_str(object, "uid").into(), ..Options::default() };
     if let Err(error) = delete_object(inner, state, kind, &place.1, &options) {
         tracing::debug!(%error, "dependent was not deleted");
     }
@@ -99,17 +100,22 @@ pub(super) fn deleting(inner: &Inner, state: &mut State, uid: &str) {
             let blocks = owners(&dependent).iter().any(|owner| {
                 owner_uid(owner) == uid && owner.get("blockOwnerDeletion").and_then(Value::as_bool).unwrap_or(false)
             });
-            let others = owners(&dependent).iter().any(|owner| {
-                owner_uid(owner) != uid && state.store.place_of(owner_uid(owner)).is_some()
-            });
+            let others = owners(&dependent)
+                .iter()
+                .any(|owner| owner_uid(owner) != uid && state.store.place_of(owner_uid(owner)).is_some());
             blocked |= blocks;
             if others {
-                let rest: Vec<Value> = owners(&dependent).iter().filter(|owner| owner_uid(owner) != uid).cloned().collect();
+                let rest: Vec<Value> =
+                    owners(&dependent).iter().filter(|owner| owner_uid(owner) != uid).cloned().collect();
                 let mut new = Value::clone(&dependent);
                 set_meta(&mut new, "ownerReferences", rest.into());
                 write::commit(inner, state, &kind, new);
             } else if !is_deleting(&dependent) {
-                let propagation = if state.store.dependents_of(meta_str(&dependent, "uid")).is_empty() { "Background" } else { "Foreground" };
+                let propagation = if state.store.dependents_of(meta_str(&dependent, "uid")).is_empty() {
+                    "Background"
+                } else {
+                    "Foreground"
+                };
                 let options = Options { propagation: propagation.into(), ..Options::default() };
                 if let Err(error) = delete_object(inner, state, &kind, &place.1, &options) {
                     tracing::debug!(%error, "dependent was not deleted");

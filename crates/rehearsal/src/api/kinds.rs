@@ -163,7 +163,8 @@ impl KindDef {
     /// With a scale subresource over `spec.replicas` and `status.replicas`.
     #[must_use]
     pub fn scaled(mut self, selector: &str) -> Self {
-        let scale = ScalePaths { spec: "spec.replicas".into(), status: "status.replicas".into(), selector: selector.into() };
+        let scale =
+            ScalePaths { spec: "spec.replicas".into(), status: "status.replicas".into(), selector: selector.into() };
         self.scale = Some(scale);
         self
     }
@@ -281,7 +282,8 @@ impl Kinds {
 
     /// All groups but the core one, in order.
     pub fn groups(&self) -> Vec<String> {
-        let mut out: Vec<String> = self.iter().map(|kind| kind.group.clone()).filter(|group| !group.is_empty()).collect();
+        let mut out: Vec<String> =
+            self.iter().map(|kind| kind.group.clone()).filter(|group| !group.is_empty()).collect();
         out.dedup();
         out
     }

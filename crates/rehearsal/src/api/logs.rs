@@ -150,7 +150,8 @@ async fn follow(mut reader: Reader) -> Option<(Result<Bytes, BoxError>, Reader)>
             return Some((Ok(text.into()), reader));
         }
         let pod = reader.inner.state().store.get(&reader.call.kind.resource(), &reader.call.key());
-        let running = pod.is_some_and(|pod| state_of(&pod, &reader.container).is_some_and(|state| state.get("running").is_some()));
+        let running = pod
+            .is_some_and(|pod| state_of(&pod, &reader.container).is_some_and(|state| state.get("running").is_some()));
         if !running {
             return None;
         }
@@ -175,7 +176,11 @@ fn container_of(call: &Call, pod: &Value) -> Result<String, ApiError> {
         return match (main.as_slice(), init.as_slice()) {
             ([one], []) => Ok(one.clone()),
             _ => {
-                let inits = if init.is_empty() { String::new() } else { format!(" or one of the init containers: [{}]", init.join(" ")) };
+                let inits = if init.is_empty() {
+                    String::new()
+                } else {
+                    format!(" or one of the init containers: [{}]", init.join(" "))
+                };
                 Err(ApiError::bad_request(format!(
                     "a container name must be specified for pod {name}, choose one of: [{}]{inits}",
                     main.join(" ")
@@ -212,7 +217,9 @@ fn check_started(call: &Call, pod: &Value, container: &str, previous: bool) -> R
         let ended = status.and_then(|status| at(status, "lastState.terminated"));
         return match ended {
             Some(_) => Ok(()),
-            None => Err(ApiError::bad_request(format!("previous terminated container {container:?} in pod {name:?} not found"))),
+            None => Err(ApiError::bad_request(format!(
+                "previous terminated container {container:?} in pod {name:?} not found"
+            ))),
         };
     }
     let state = status.and_then(|status| status.get("state"));
@@ -223,7 +230,8 @@ fn check_started(call: &Call, pod: &Value, container: &str, previous: bool) -> R
     if status.and_then(|status| at(status, "lastState.terminated")).is_some() {
         return Ok(());
     }
-    let reason = state.and_then(|state| at(state, "waiting.reason")).and_then(Value::as_str).unwrap_or("ContainerCreating");
+    let reason =
+        state.and_then(|state| at(state, "waiting.reason")).and_then(Value::as_str).unwrap_or("ContainerCreating");
     let detail = match reason {
         "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" => match reason {
             "ErrImagePull" => "image can't be pulled",

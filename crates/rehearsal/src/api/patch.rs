@@ -8,8 +8,7 @@ use super::{
     read::in_version,
     server::{Inner, State},
     status::ApiError,
-    strategic,
-    write,
+    strategic, write,
 };
 
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";

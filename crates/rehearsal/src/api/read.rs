@@ -118,13 +118,20 @@ pub(super) async fn list(inner: &Arc<Inner>, call: &Call) -> Result<Response<Api
     let asked: u64 = if text.is_empty() {
         0
     } else {
-        text.parse().map_err(|_| ApiError::bad_request(format!("Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")))?
+        text.parse().map_err(|_| {
+            ApiError::bad_request(format!(
+                "Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+            ))
+        })?
     };
     let matching = call.query.get("resourceVersionMatch");
     let limit = call.query.number::<usize>("limit").filter(|limit| *limit > 0 && text != "0");
     let continued = call.query.get("continue");
     if !matching.is_empty() && text.is_empty() {
-        let cause = Cause::forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+        let cause = Cause::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        );
         return Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", vec![cause]));
     }
     let page = if continued.is_empty() {

@@ -27,7 +27,8 @@ const KINDS: [(&str, &str, &str, bool); 6] = [
 
 /// Whether a path is about a review.
 pub(super) fn is_review(target: &Target) -> bool {
-    target.version == "v1" && KINDS.iter().any(|(group, _, plural, _)| *group == target.group && *plural == target.plural)
+    target.version == "v1"
+        && KINDS.iter().any(|(group, _, plural, _)| *group == target.group && *plural == target.plural)
 }
 
 /// The entries of the review kinds in a list of resources.

@@ -188,7 +188,11 @@ fn bounds(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
     let length = value.as_str().map(|text| text.chars().count() as u64);
     if let (Some(length), Some(minimum)) = (length, schema.get("minLength").and_then(Value::as_u64)) {
         if length < minimum {
-            causes.push(Cause::invalid(path, value, &format!("{path} in body should be at least {minimum} chars long")));
+            causes.push(Cause::invalid(
+                path,
+                value,
+                &format!("{path} in body should be at least {minimum} chars long"),
+            ));
         }
     }
     if let (Some(length), Some(maximum)) = (length, schema.get("maxLength").and_then(Value::as_u64)) {

@@ -271,7 +271,11 @@ impl ApiServer {
     pub fn dump(&self) -> Vec<Value> {
         let state = self.inner.state();
         let resources = state.store.resources();
-        resources.iter().flat_map(|resource| state.store.list(resource, None)).map(|(_, object)| Value::clone(&object)).collect()
+        resources
+            .iter()
+            .flat_map(|resource| state.store.list(resource, None))
+            .map(|(_, object)| Value::clone(&object))
+            .collect()
     }
 
     /// Whom a bearer token stands for is decided by whoever serves; this answers one request as that user.

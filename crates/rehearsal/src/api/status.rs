@@ -38,7 +38,11 @@ impl Cause {
 
     /// A field whose value is not allowed.
     pub fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        Self { reason: "FieldValueInvalid", message: format!("Invalid value: {}: {detail}", go(value)), field: field.into() }
+        Self {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {}: {detail}", go(value)),
+            field: field.into(),
+        }
     }
 
     /// A field that must not be set or changed.
@@ -58,7 +62,11 @@ impl Cause {
 
     /// A field whose value is of another type.
     pub fn type_invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        Self { reason: "FieldValueTypeInvalid", message: format!("Invalid value: {}: {detail}", go(value)), field: field.into() }
+        Self {
+            reason: "FieldValueTypeInvalid",
+            message: format!("Invalid value: {}: {detail}", go(value)),
+            field: field.into(),
+        }
     }
 }
 
@@ -152,7 +160,8 @@ impl ApiError {
 
     /// The object exists.
     pub fn already_exists(resource: &Resource, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", resource.qualified())).about(resource, name)
+        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", resource.qualified()))
+            .about(resource, name)
     }
 
     /// The operation met a newer state.
@@ -175,7 +184,13 @@ impl ApiError {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let texts: Vec<String> = causes
             .iter()
-            .map(|cause| if cause.field.is_empty() { cause.message.clone() } else { format!("{}: {}", cause.field, cause.message) })
+            .map(|cause| {
+                if cause.field.is_empty() {
+                    cause.message.clone()
+                } else {
+                    format!("{}: {}", cause.field, cause.message)
+                }
+            })
             .collect();
         let text = match texts.as_slice() {
             [one] => one.clone(),
@@ -230,8 +245,11 @@ impl ApiError {
 
     /// Something is wrong inside the server.
     pub fn internal(message: &str) -> Self {
-        Self::new(500, "InternalError", format!("Internal error occurred: {message}"))
-            .with_causes([Cause { reason: "", message: message.to_owned(), field: String::new() }])
+        Self::new(500, "InternalError", format!("Internal error occurred: {message}")).with_causes([Cause {
+            reason: "",
+            message: message.to_owned(),
+            field: String::new(),
+        }])
     }
 }
 

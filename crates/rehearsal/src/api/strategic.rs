@@ -14,7 +14,13 @@ fn merge_key(path: &[String]) -> Option<&'static str> {
     let last = path.last().map_or("", String::as_str);
     let parent = path.len().checked_sub(2).and_then(|index| path.get(index)).map_or("", String::as_str);
     Some(match last {
-        "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes" | "imagePullSecrets" | "webhooks"
+        "containers"
+        | "initContainers"
+        | "ephemeralContainers"
+        | "env"
+        | "volumes"
+        | "imagePullSecrets"
+        | "webhooks"
         | "secrets" => "name",
         "conditions" | "addresses" => "type",
         "volumeMounts" => "mountPath",
@@ -36,7 +42,9 @@ fn merge_at(target: &mut Value, patch: &Value, path: &mut Vec<String>) {
         return;
     };
     if changes.get(DIRECTIVE).and_then(Value::as_str) == Some("replace") {
-        *target = Value::Object(changes.iter().filter(|(name, _)| *name != DIRECTIVE).map(|(n, v)| (n.clone(), v.clone())).collect());
+        *target = Value::Object(
+            changes.iter().filter(|(name, _)| *name != DIRECTIVE).map(|(n, v)| (n.clone(), v.clone())).collect(),
+        );
         return;
     }
     let map = crate::store::object::map_mut(target);
@@ -112,7 +120,8 @@ fn order(map: &mut Map<String, Value>, name: &str, order: Option<&Value>, path: 
     let key = merge_key(&full).unwrap_or_default();
     if let Some(Value::Array(list)) = map.get_mut(name) {
         list.sort_by_key(|item| {
-            let place = order.iter().position(|one| if key.is_empty() { one == item } else { one.get(key) == item.get(key) });
+            let place =
+                order.iter().position(|one| if key.is_empty() { one == item } else { one.get(key) == item.get(key) });
             place.unwrap_or(usize::MAX)
         });
     }
@@ -130,13 +139,19 @@ mod tests {
             "containers": [{"name": "a", "image": "1", "env": [{"name": "X", "value": "1"}]}, {"name": "b"}],
             "tolerations": [{"key": "k"}],
         }});
-        merge(&mut pod, &json!({"spec": {
-            "containers": [{"name": "a", "image": "2", "env": [{"name": "Y", "value": "2"}]}, {"name": "b", "$patch": "delete"}],
-            "tolerations": [{"key": "other"}],
-        }}));
-        assert_eq!(pod, json!({"spec": {
-            "containers": [{"name": "a", "image": "2", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]}],
-            "tolerations": [{"key": "other"}],
-        }}));
+        merge(
+            &mut pod,
+            &json!({"spec": {
+                "containers": [{"name": "a", "image": "2", "env": [{"name": "Y", "value": "2"}]}, {"name": "b", "$patch": "delete"}],
+                "tolerations": [{"key": "other"}],
+            }}),
+        );
+        assert_eq!(
+            pod,
+            json!({"spec": {
+                "containers": [{"name": "a", "image": "2", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]}],
+                "tolerations": [{"key": "other"}],
+            }})
+        );
     }
 }

@@ -76,7 +76,8 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
         Some(Value::String(text)) => scale["status"]["selector"] = text.clone().into(),
         Some(Value::Object(selector)) => {
             let labels = selector.get("matchLabels").and_then(Value::as_object).unwrap_or(selector);
-            let pairs: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+            let pairs: Vec<String> =
+                labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
             scale["status"]["selector"] = pairs.join(",").into();
         }
         _ => {}

@@ -39,7 +39,9 @@ pub(super) fn shape(call: &Call, object: &Value) -> Value {
     match form(call) {
         Form::Whole => object.clone(),
         Form::Metadata => partial(object),
-        Form::Table => table(call, &[Arc::new(object.clone())], json!({"resourceVersion": meta_str(object, "resourceVersion")})),
+        Form::Table => {
+            table(call, &[Arc::new(object.clone())], json!({"resourceVersion": meta_str(object, "resourceVersion")}))
+        }
     }
 }
 
@@ -94,7 +96,9 @@ fn columns(call: &Call) -> Vec<Column> {
     let mut out = vec![Column::new("Name", ".metadata.name")];
     let own = call.kind.version(&call.target.version).map(|version| version.columns.clone()).unwrap_or_default();
     let built_in: &[(&str, &str)] = match (call.kind.group.as_str(), call.kind.plural.as_str()) {
-        ("", "pods") => &[("Ready", "=ready"), ("Status", "=pod"), ("Restarts", "=restarts"), ("Node", ".spec.nodeName")],
+        ("", "pods") => {
+            &[("Ready", "=ready"), ("Status", "=pod"), ("Restarts", "=restarts"), ("Node", ".spec.nodeName")]
+        }
         ("", "nodes") => &[("Status", "=node"), ("Roles", "=roles"), ("Version", ".status.nodeInfo.kubeletVersion")],
         ("", "namespaces") => &[("Status", ".status.phase")],
         ("", "services") => &[("Type", ".spec.type"), ("Cluster-IP", ".spec.clusterIP")],
@@ -133,7 +137,8 @@ fn cell(call: &Call, object: &Value, column: &Column) -> Value {
         "=completions" => format!("{}/{}", number("status.succeeded"), number("spec.completions")).into(),
         "=ready" => {
             let statuses = at(object, "status.containerStatuses").and_then(Value::as_array);
-            let ready = statuses.into_iter().flatten().filter(|status| status.get("ready") == Some(&Value::Bool(true))).count();
+            let ready =
+                statuses.into_iter().flatten().filter(|status| status.get("ready") == Some(&Value::Bool(true))).count();
             let all = at(object, "spec.containers").and_then(Value::as_array).map_or(0, Vec::len);
             format!("{ready}/{all}").into()
         }
@@ -145,7 +150,8 @@ fn cell(call: &Call, object: &Value, column: &Column) -> Value {
         "=node" => node_status(object).into(),
         "=roles" => {
             let labels = meta(object, "labels").and_then(Value::as_object);
-            let names = labels.into_iter().flatten().filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"));
+            let names =
+                labels.into_iter().flatten().filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"));
             let roles = names.collect::<Vec<_>>().join(",");
             if roles.is_empty() { "<none>".into() } else { roles.into() }
         }
@@ -207,7 +213,8 @@ fn pod_status(pod: &Value) -> String {
 fn node_status(node: &Value) -> String {
     let conditions = at(node, "status.conditions").and_then(Value::as_array);
     let ready = conditions.into_iter().flatten().any(|one| {
-        one.get("type").and_then(Value::as_str) == Some("Ready") && one.get("status").and_then(Value::as_str) == Some("True")
+        one.get("type").and_then(Value::as_str) == Some("Ready")
+            && one.get("status").and_then(Value::as_str) == Some("True")
     });
     let off = at(node, "spec.unschedulable").and_then(Value::as_bool).unwrap_or(false);
     format!("{}{}", if ready { "Ready" } else { "NotReady" }, if off { ",SchedulingDisabled" } else { "" })

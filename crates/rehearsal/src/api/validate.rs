@@ -105,7 +105,9 @@ pub(super) fn object(kind: &KindDef, old: Option<&Value>, new: &Value) -> Result
         ("apps", "deployments" | "replicasets" | "daemonsets" | "statefulsets") => workload(old, new, &mut causes),
         ("batch", "jobs") => job(old, new, &mut causes),
         ("", "secrets" | "configmaps") => {
-            let fixed = old.is_some_and(|old| old.get("immutable") == Some(&Value::Bool(true)) && old.get("data") != new.get("data"));
+            let fixed = old.is_some_and(|old| {
+                old.get("immutable") == Some(&Value::Bool(true)) && old.get("data") != new.get("data")
+            });
             if fixed {
                 causes.push(Cause::forbidden("data", "field is immutable when `immutable` is set"));
             }

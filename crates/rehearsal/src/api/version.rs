@@ -49,7 +49,9 @@ impl std::str::FromStr for KubeVersion {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.strip_prefix('v').unwrap_or(text).splitn(3, '.').map(str::parse::<u32>);
-        let mut next = || parts.next().unwrap_or(Ok(0)).map_err(|_| format!("`{text}` is not a Kubernetes version such as 1.34.4"));
+        let mut next = || {
+            parts.next().unwrap_or(Ok(0)).map_err(|_| format!("`{text}` is not a Kubernetes version such as 1.34.4"))
+        };
         Ok(Self::new(next()?, next()?, next()?))
     }
 }

@@ -48,7 +48,8 @@ pub(super) fn answer(inner: &Inner, call: &Call) -> Result<Response<ApiBody>, Ap
         }
         ("list", "") => {
             let selection = Selection::of(call)?;
-            let items: Vec<Arc<Value>> = objects.into_iter().filter(|object| selection.matches(object)).map(Arc::new).collect();
+            let items: Vec<Arc<Value>> =
+                objects.into_iter().filter(|object| selection.matches(object)).map(Arc::new).collect();
             let mut meta = Map::new();
             meta.insert("resourceVersion".into(), revision.to_string().into());
             Ok(body::json(200, &table::shape_list(call, &items, meta)))

@@ -1,10 +1,6 @@
 //! Watch: a stream of JSON lines from a revision on.
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -55,7 +51,11 @@ pub(super) async fn answer(inner: &Arc<Inner>, call: Call) -> Result<Response<Ap
         0
     } else {
         text.parse().map_err(|_| {
-            let cause = Cause::invalid("resourceVersion", &text.clone().into(), &format!("strconv.ParseUint: parsing {text:?}: invalid syntax"));
+            let cause = Cause::invalid(
+                "resourceVersion",
+                &text.clone().into(),
+                &format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
+            );
             ApiError::invalid("meta.k8s.io", "ListOptions", "", vec![cause])
         })?
     };
@@ -71,7 +71,8 @@ pub(super) async fn answer(inner: &Arc<Inner>, call: Call) -> Result<Response<Ap
     let timeout = call.query.number::<u64>("timeoutSeconds").filter(|seconds| *seconds > 0);
     let timeout = timeout.unwrap_or_else(|| state.random(1800..3600));
     let changed = state.store.subscribe(&resource);
-    let deadline = now.checked_add(SignedDuration::from_secs(i64::try_from(timeout).unwrap_or(3600))).unwrap_or(Timestamp::MAX);
+    let deadline =
+        now.checked_add(SignedDuration::from_secs(i64::try_from(timeout).unwrap_or(3600))).unwrap_or(Timestamp::MAX);
     let mut watcher = Watcher {
         inner: Arc::clone(inner),
         selection,

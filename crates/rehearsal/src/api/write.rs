@@ -23,8 +23,15 @@ use crate::store::{
 };
 
 /// Metadata that clients cannot set.
-const SERVER_SIDE: [&str; 7] =
-    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink", "resourceVersion"];
+const SERVER_SIDE: [&str; 7] = [
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "selfLink",
+    "resourceVersion",
+];
 
 /// Answers POST on a collection.
 pub(super) fn create(inner: &Inner, state: &mut State, call: &Call) -> Result<Value, ApiError> {
@@ -54,7 +61,9 @@ pub(super) fn update(inner: &Inner, state: &mut State, call: &Call) -> Result<(V
 /// Checks that a body is about what the path says, and fills in what the path knows.
 pub(super) fn check_body(call: &Call, object: &mut Value) -> Result<(), ApiError> {
     let Some(map) = object.as_object() else {
-        return Err(ApiError::bad_request(format!("couldn't get version/kind; json parse error: the body is not an object but {object}")));
+        return Err(ApiError::bad_request(format!(
+            "couldn't get version/kind; json parse error: the body is not an object but {object}"
+        )));
     };
     let said = |name: &str| map.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (kind, version, expected) = (said("kind"), said("apiVersion"), call.api_version());
@@ -134,7 +143,13 @@ fn check_namespace(state: &State, kind: &KindDef, namespace: &str, name: &str) -
 }
 
 /// Stores a new object. `record` is off when field management has already been done (apply).
-pub(super) fn insert(inner: &Inner, state: &mut State, call: &Call, mut object: Value, record: bool) -> Result<Arc<Value>, ApiError> {
+pub(super) fn insert(
+    inner: &Inner,
+    state: &mut State,
+    call: &Call,
+    mut object: Value,
+    record: bool,
+) -> Result<Arc<Value>, ApiError> {
     let kind = Arc::clone(&call.kind);
     let resource = kind.resource();
     if !meta_str(&object, "resourceVersion").is_empty() {
@@ -324,9 +339,9 @@ pub(super) fn commit(inner: &Inner, state: &mut State, kind: &KindDef, mut objec
     let resource = kind.resource();
     let is_new = state.store.get(&resource, &Key::of(&object)).is_none();
     let object = state.store.put(&resource, object);
-    let orphaned = owners(&object).iter().any(|owner| {
-        owner.get("uid").and_then(Value::as_str).is_none_or(|uid| state.store.place_of(uid).is_none())
-    });
+    let orphaned = owners(&object)
+        .iter()
+        .any(|owner| owner.get("uid").and_then(Value::as_str).is_none_or(|uid| state.store.place_of(uid).is_none()));
     if is_new && orphaned {
         housekeeping::later(inner, state, housekeeping::GC_DELAY, Job::Dependent(meta_str(&object, "uid").to_owned()));
     }

@@ -272,12 +272,16 @@ fn expired() -> ApiError {
 fn outcome(fault: &Fault) -> Outcome {
     Outcome::Refused(match fault {
         Fault::TooManyRequests { retry_after } => {
-            ApiError::new(429, "TooManyRequests", "Too many requests, please try again later.").with_retry_after(*retry_after)
+            ApiError::new(429, "TooManyRequests", "Too many requests, please try again later.")
+                .with_retry_after(*retry_after)
         }
         Fault::Status(code) => {
             let (reason, message) = match code {
                 503 => ("ServiceUnavailable", "the server is currently unable to handle the request"),
-                504 => ("Timeout", "Timeout: request did not complete within requested timeout - context deadline exceeded"),
+                504 => (
+                    "Timeout",
+                    "Timeout: request did not complete within requested timeout - context deadline exceeded",
+                ),
                 _ => ("InternalError", "Internal error occurred: etcdserver: request timed out"),
             };
             ApiError::new(*code, reason, message)
@@ -286,7 +290,10 @@ fn outcome(fault: &Fault) -> Outcome {
         Fault::Expired => expired(),
         Fault::ConnectionRefused => return Outcome::Broken(refused()),
         Fault::ConnectionReset => {
-            return Outcome::Broken(std::io::Error::new(std::io::ErrorKind::ConnectionReset, "connection reset by peer"));
+            return Outcome::Broken(std::io::Error::new(
+                std::io::ErrorKind::ConnectionReset,
+                "connection reset by peer",
+            ));
         }
         Fault::Stalled => return Outcome::Stalled,
         Fault::Slow(delay) => return Outcome::Slow(*delay),

@@ -72,12 +72,14 @@ impl FieldSet {
         match (value, here.shape(value)) {
             (Value::Object(map), Shape::Granular) if !map.is_empty() => Self {
                 here: false,
-                below: map.iter().map(|(name, value)| (format!("f:{name}"), Self::of_value(value, &here.field(name)))).collect(),
+                below: map
+                    .iter()
+                    .map(|(name, value)| (format!("f:{name}"), Self::of_value(value, &here.field(name))))
+                    .collect(),
             },
-            (Value::Array(items), Shape::Set) => Self {
-                here: false,
-                below: items.iter().map(|item| (format!("v:{item}"), Self::leaf())).collect(),
-            },
+            (Value::Array(items), Shape::Set) => {
+                Self { here: false, below: items.iter().map(|item| (format!("v:{item}"), Self::leaf())).collect() }
+            }
             (Value::Array(items), Shape::Keyed(keys)) => {
                 let mut out = Self::default();
                 for item in items {
@@ -186,10 +188,8 @@ fn printable(element: &str) -> String {
     if let Some(value) = element.strip_prefix("v:") {
         return format!("[={value}]");
     }
-    let keys: Map<String, Value> = element
-        .strip_prefix("k:")
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
+    let keys: Map<String, Value> =
+        element.strip_prefix("k:").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let pairs: Vec<String> = keys.iter().map(|(key, value)| format!("{key}={value}")).collect();
     format!("[{}]", pairs.join(","))
 }

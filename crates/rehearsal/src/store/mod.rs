@@ -151,7 +151,11 @@ impl Store {
 
     /// The resources that have at least one object.
     pub fn resources(&self) -> Vec<Resource> {
-        self.tables.iter().filter(|(_, table)| !table.objects.is_empty()).map(|(resource, _)| resource.clone()).collect()
+        self.tables
+            .iter()
+            .filter(|(_, table)| !table.objects.is_empty())
+            .map(|(resource, _)| resource.clone())
+            .collect()
     }
 
     /// The changes of a resource after a revision.

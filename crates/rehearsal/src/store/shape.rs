@@ -101,7 +101,13 @@ fn builtin(path: &[String], value: &Value) -> Shape {
 fn list_keys(parent: &str, last: &str) -> Shape {
     let keys: &[&str] = match last {
         "finalizers" => return Shape::Set,
-        "containers" | "initContainers" | "ephemeralContainers" | "env" | "volumes" | "imagePullSecrets" | "webhooks"
+        "containers"
+        | "initContainers"
+        | "ephemeralContainers"
+        | "env"
+        | "volumes"
+        | "imagePullSecrets"
+        | "webhooks"
         | "resourceClaims" => &["name"],
         "secrets" if parent.is_empty() => &["name"],
         "conditions" | "addresses" => &["type"],

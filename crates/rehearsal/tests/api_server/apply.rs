@@ -30,8 +30,11 @@ async fn applying_creates_changes_and_takes_back_what_is_no_longer_said() {
     apply(&api, "two", json!({"z": "2"})).await.unwrap();
     let now = apply(&api, "one", json!({"x": "3"})).await.unwrap();
     assert_eq!(data(&now), ["x=3", "z=2"]);
-    let managers: Vec<String> =
-        now.managed_fields().iter().map(|entry| format!("{} {}", entry.manager.as_deref().unwrap(), entry.operation.as_deref().unwrap())).collect();
+    let managers: Vec<String> = now
+        .managed_fields()
+        .iter()
+        .map(|entry| format!("{} {}", entry.manager.as_deref().unwrap(), entry.operation.as_deref().unwrap()))
+        .collect();
     assert_eq!(managers, ["one Apply", "two Apply"]);
 }
 
@@ -62,7 +65,9 @@ async fn what_a_plain_update_changed_is_the_updaters() {
     let patch = json!({"data": {"x": "2"}});
     let params = PatchParams { field_manager: Some("editor".into()), ..PatchParams::default() };
     api.patch("a", &params, &Patch::Merge(patch)).await.unwrap();
-    let kube::Error::Api(status) = apply(&api, "one", json!({"x": "1"})).await.unwrap_err() else { panic!("not a status") };
+    let kube::Error::Api(status) = apply(&api, "one", json!({"x": "1"})).await.unwrap_err() else {
+        panic!("not a status")
+    };
     assert_eq!(status.message, "Apply failed with 1 conflict: conflict with \"editor\" using v1: .data.x");
 }
 
@@ -86,11 +91,23 @@ async fn lists_of_containers_merge_by_name() {
     let two = object(json!([{"name": "side", "image": "s"}]), json!(1));
     let both = api.patch("d", &PatchParams::apply("two"), &Patch::Apply(&two)).await.unwrap();
     let names = |object: &Deployment| -> Vec<String> {
-        object.spec.as_ref().unwrap().template.spec.as_ref().unwrap().containers.iter().map(|c| c.name.clone()).collect()
+        object
+            .spec
+            .as_ref()
+            .unwrap()
+            .template
+            .spec
+            .as_ref()
+            .unwrap()
+            .containers
+            .iter()
+            .map(|c| c.name.clone())
+            .collect()
     };
     assert_eq!(names(&both), ["c", "side"]);
     let clash = object(json!([{"name": "c", "image": "other"}, {"name": "side", "image": "s"}]), json!(2));
-    let kube::Error::Api(status) = api.patch("d", &PatchParams::apply("two"), &Patch::Apply(&clash)).await.unwrap_err() else {
+    let kube::Error::Api(status) = api.patch("d", &PatchParams::apply("two"), &Patch::Apply(&clash)).await.unwrap_err()
+    else {
         panic!("not a status")
     };
     assert_eq!(
@@ -116,7 +133,8 @@ async fn the_status_has_managers_of_its_own() {
         },
     });
     api.patch("d", &PatchParams::apply("one"), &Patch::Apply(&object)).await.unwrap();
-    let status = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "status": {"replicas": 1}});
+    let status =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "status": {"replicas": 1}});
     let now = api.patch_status("d", &PatchParams::apply("controller"), &Patch::Apply(&status)).await.unwrap();
     assert_eq!(now.status.as_ref().unwrap().replicas, Some(1));
     let entry = now.managed_fields().iter().find(|entry| entry.manager.as_deref() == Some("controller")).unwrap();

@@ -49,6 +49,7 @@ pub(crate) fn status(error: kube::Error) -> (u16, String, String) {
 
 pub(crate) async fn raw(client: &Client, method: &str, path: &str, body: Value) -> Result<Value, kube::Error> {
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-    let request = http::Request::builder().method(method).uri(path).header("content-type", "application/json").body(body);
+    let request =
+        http::Request::builder().method(method).uri(path).header("content-type", "application/json").body(body);
     client.request(request.unwrap()).await
 }

@@ -58,7 +58,8 @@ fn widget(spec: Value) -> DynamicObject {
 async fn a_definition_makes_a_kind_and_takes_it_away() {
     let server = server();
     let client = server.client();
-    let (code, _, message) = status(raw(&client, "GET", "/apis/example.com/v1/widgets", Value::Null).await.unwrap_err());
+    let (code, _, message) =
+        status(raw(&client, "GET", "/apis/example.com/v1/widgets", Value::Null).await.unwrap_err());
     assert_eq!((code, message.as_str()), (404, "404 page not found"));
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     api.create(&PostParams::default(), &definition()).await.unwrap();
@@ -68,7 +69,8 @@ async fn a_definition_makes_a_kind_and_takes_it_away() {
     let names: Vec<&str> = resources.resources.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["widgets", "widgets/status"]);
 
-    let made = widgets(&client).create(&PostParams::default(), &widget(json!({"size": 1, "junk": true}))).await.unwrap();
+    let made =
+        widgets(&client).create(&PostParams::default(), &widget(json!({"size": 1, "junk": true}))).await.unwrap();
     assert_eq!(made.data["spec"], json!({"size": 1, "mode": "slow"}));
     assert_eq!(made.metadata.generation, Some(1));
 
@@ -89,8 +91,14 @@ async fn the_schema_is_enforced_and_lists_merge_as_it_says() {
     let api = widgets(&client);
     for (spec, expected) in [
         (json!({}), "spec.size: Required value"),
-        (json!({"size": "x"}), "spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\""),
-        (json!({"size": 1, "mode": "odd"}), "spec.mode: Unsupported value: \"odd\": supported values: \"fast\", \"slow\""),
+        (
+            json!({"size": "x"}),
+            "spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\"",
+        ),
+        (
+            json!({"size": 1, "mode": "odd"}),
+            "spec.mode: Unsupported value: \"odd\": supported values: \"fast\", \"slow\"",
+        ),
         (json!({"size": 0}), "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"),
     ] {
         let (code, reason, message) = status(api.create(&PostParams::default(), &widget(spec)).await.unwrap_err());

@@ -21,10 +21,17 @@ async fn a_client_discovers_versions_groups_and_kinds() {
     let discovery = Discovery::new(client.clone()).run().await.unwrap();
     let (resource, capabilities) = discovery.resolve_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment")).unwrap();
     assert_eq!(resource.plural, "deployments");
-    assert!(capabilities.subresources.iter().any(|(sub, _)| sub.plural == "scale" || sub.plural == "deployments/scale"));
+    assert!(
+        capabilities.subresources.iter().any(|(sub, _)| sub.plural == "scale" || sub.plural == "deployments/scale")
+    );
     let aggregated = server().client();
     let groups = aggregated.list_api_groups_aggregated().await.unwrap();
-    assert!(groups.items.iter().any(|group| group.metadata.as_ref().unwrap().name.as_deref() == Some("operators.coreos.com")));
+    assert!(
+        groups
+            .items
+            .iter()
+            .any(|group| group.metadata.as_ref().unwrap().name.as_deref() == Some("operators.coreos.com"))
+    );
     for path in ["/readyz", "/livez", "/healthz"] {
         assert_eq!(client.request_text(http::Request::get(path).body(Vec::new()).unwrap()).await.unwrap(), "ok");
     }
@@ -46,7 +53,8 @@ async fn a_user_is_refused_what_is_denied_and_told_so_beforehand() {
     assert!(maps(&client).get_opt("a").await.unwrap().is_none());
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     for (verb, allowed) in [("list", false), ("get", true)] {
-        let review = json!({"spec": {"resourceAttributes": {"verb": verb, "resource": "configmaps", "namespace": "default"}}});
+        let review =
+            json!({"spec": {"resourceAttributes": {"verb": verb, "resource": "configmaps", "namespace": "default"}}});
         let answer = raw(&client, "POST", path, review).await.unwrap();
         assert_eq!(answer["status"]["allowed"], json!(allowed));
     }
@@ -66,5 +74,8 @@ async fn the_objects_of_a_virtual_kind_come_from_its_provider() {
     let api: Api<DynamicObject> = Api::namespaced_with(server.client(), "openshift-marketplace", &resource);
     assert_eq!(api.get("nfd").await.unwrap().namespace().as_deref(), Some("openshift-marketplace"));
     assert_eq!(api.list(&ListParams::default().labels("catalog=other")).await.unwrap().items.len(), 0);
-    assert_eq!(status(api.get("none").await.unwrap_err()).2, "packagemanifests.packages.operators.coreos.com \"none\" not found");
+    assert_eq!(
+        status(api.get("none").await.unwrap_err()).2,
+        "packagemanifests.packages.operators.coreos.com \"none\" not found"
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::common::{map, maps, pods, pod, server};
+use super::common::{map, maps, pod, pods, server};
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
     Api, ResourceExt,

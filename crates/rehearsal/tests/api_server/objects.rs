@@ -158,7 +158,8 @@ async fn a_generation_counts_changes_of_the_spec_only() {
     let after = api.patch_status("d", &PatchParams::default(), &Patch::Merge(status_patch)).await.unwrap();
     assert_eq!((after.metadata.generation, after.spec.unwrap().replicas), (Some(1), Some(1)));
     assert_eq!(after.status.unwrap().ready_replicas, Some(1));
-    let scaled = api.patch_scale("d", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 3}}))).await.unwrap();
+    let scaled =
+        api.patch_scale("d", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 3}}))).await.unwrap();
     assert_eq!(scaled.spec.unwrap().replicas, Some(3));
     let now = api.get("d").await.unwrap();
     assert_eq!((now.metadata.generation, now.spec.unwrap().replicas), (Some(2), Some(3)));

@@ -81,7 +81,8 @@ async fn a_pod_is_bound_once_and_evicted_within_its_budget() {
     assert_eq!(bound.status.unwrap().conditions.unwrap()[0].type_, "PodScheduled");
     assert_eq!(status(bind(&client, "m").await.unwrap_err()).0, 409);
     let path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
-    let budget = json!({"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "p"}}}});
+    let budget =
+        json!({"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "p"}}}});
     super::common::raw(&client, "POST", path, budget).await.unwrap();
     let (code, _, message) = status(api.evict("p", &EvictParams::default()).await.unwrap_err());
     assert_eq!((code, message.as_str()), (429, "Cannot evict pod as it would violate the pod's disruption budget."));

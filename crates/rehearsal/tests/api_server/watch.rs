@@ -93,7 +93,8 @@ async fn a_streaming_list_ends_with_its_bookmark() {
     }
     assert_eq!(server.requests().of("list"), 0);
     let old = server_of(KubeVersion::new(1, 30, 0)).client();
-    let (code, _, message) = status(maps(&old).watch(&WatchParams::default().initial_events(), "0").await.err().unwrap());
+    let (code, _, message) =
+        status(maps(&old).watch(&WatchParams::default().initial_events(), "0").await.err().unwrap());
     assert_eq!(code, 422);
     assert!(message.contains("WatchList feature gate"), "{message}");
 }
