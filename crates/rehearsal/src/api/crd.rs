@@ -88,10 +88,10 @@ pub(super) fn establish(inner: &Inner, state: &mut State, name: &str) {
     }
     set_at(&mut new, "status.acceptedNames", at(&old, "spec.names").cloned().unwrap_or(Value::Null));
     set_at(&mut new, "status.storedVersions", json!(stored));
-    if new != *old {
-        if let Some(kind) = state.kinds.get(&resource()).cloned() {
-            write::commit(inner, state, &kind, new);
-        }
+    if new != *old
+        && let Some(kind) = state.kinds.get(&resource()).cloned()
+    {
+        write::commit(inner, state, &kind, new);
     }
 }
 
@@ -102,10 +102,10 @@ pub(super) fn uninstall(inner: &Inner, state: &mut State, name: &str) {
     let own = Resource::new(text(&old, "spec.group"), text(&old, "spec.names.plural"));
     if let Some(kind) = state.kinds.get(&own).cloned() {
         for (key, object) in state.store.list(&own, None) {
-            if !is_deleting(&object) {
-                if let Err(error) = delete_object(inner, state, &kind, &key, &Options::default()) {
-                    tracing::debug!(%error, "custom object was not deleted");
-                }
+            if !is_deleting(&object)
+                && let Err(error) = delete_object(inner, state, &kind, &key, &Options::default())
+            {
+                tracing::debug!(%error, "custom object was not deleted");
             }
         }
     }

@@ -30,16 +30,14 @@ pub(super) fn on_create(state: &mut State, kind: &KindDef, object: &mut Value) {
             }
             set_at(object, "status", json!({"loadBalancer": {}}));
         }
-        ("batch", "jobs") => {
-            if at(object, "spec.selector").is_none() {
-                let uid = meta_str(object, "uid").to_owned();
-                let name = meta_str(object, "name").to_owned();
-                set_at(object, "spec.selector", json!({"matchLabels": {"controller-uid": uid}}));
-                let metadata = child_mut(child_mut(child_mut(object, "spec"), "template"), "metadata");
-                let labels = map_mut(child_mut(metadata, "labels"));
-                labels.insert("controller-uid".into(), uid.into());
-                labels.insert("job-name".into(), name.into());
-            }
+        ("batch", "jobs") if at(object, "spec.selector").is_none() => {
+            let uid = meta_str(object, "uid").to_owned();
+            let name = meta_str(object, "name").to_owned();
+            set_at(object, "spec.selector", json!({"matchLabels": {"controller-uid": uid}}));
+            let metadata = child_mut(child_mut(child_mut(object, "spec"), "template"), "metadata");
+            let labels = map_mut(child_mut(metadata, "labels"));
+            labels.insert("controller-uid".into(), uid.into());
+            labels.insert("job-name".into(), name.into());
         }
         ("", "persistentvolumeclaims" | "persistentvolumes") => set_at(object, "status", json!({"phase": "Pending"})),
         _ => {}

@@ -123,10 +123,8 @@ pub(super) fn deleting(inner: &Inner, state: &mut State, uid: &str) {
             }
         }
         let waits = blocked && !state.store.dependents_of(uid).is_empty();
-        if !waits {
-            if let Some((kind, object)) = find(state, &place) {
-                release(inner, state, &kind, &object, FOREGROUND);
-            }
+        if !waits && let Some((kind, object)) = find(state, &place) {
+            release(inner, state, &kind, &object, FOREGROUND);
         }
     }
 }

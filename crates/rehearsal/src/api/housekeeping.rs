@@ -63,8 +63,7 @@ pub(super) async fn run(inner: Weak<Inner>) {
 fn do_due(inner: &Inner) -> Option<Duration> {
     let now = inner.clock.now();
     let mut state = inner.state();
-    loop {
-        let Some(index) = state.jobs.iter().position(|(due, _)| *due <= now) else { break };
+    while let Some(index) = state.jobs.iter().position(|(due, _)| *due <= now) {
         let (_, job) = state.jobs.remove(index);
         tracing::trace!(?job, "housekeeping");
         match job {

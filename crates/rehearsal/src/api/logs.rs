@@ -173,19 +173,18 @@ fn container_of(call: &Call, pod: &Value) -> Result<String, ApiError> {
     let said = call.query.get("container");
     let name = &call.target.name;
     if said.is_empty() {
-        return match (main.as_slice(), init.as_slice()) {
-            ([one], []) => Ok(one.clone()),
-            _ => {
-                let inits = if init.is_empty() {
-                    String::new()
-                } else {
-                    format!(" or one of the init containers: [{}]", init.join(" "))
-                };
-                Err(ApiError::bad_request(format!(
-                    "a container name must be specified for pod {name}, choose one of: [{}]{inits}",
-                    main.join(" ")
-                )))
-            }
+        return if let ([one], []) = (main.as_slice(), init.as_slice()) {
+            Ok(one.clone())
+        } else {
+            let inits = if init.is_empty() {
+                String::new()
+            } else {
+                format!(" or one of the init containers: [{}]", init.join(" "))
+            };
+            Err(ApiError::bad_request(format!(
+                "a container name must be specified for pod {name}, choose one of: [{}]{inits}",
+                main.join(" ")
+            )))
         };
     }
     if main.iter().chain(&init).any(|own| own == said) {

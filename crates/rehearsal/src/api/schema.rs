@@ -56,7 +56,9 @@ fn prune_at(schema: &Value, value: &mut Value, top: bool) {
         }
         Value::Array(items) => {
             if let Some(schema) = schema.get("items") {
-                items.iter_mut().for_each(|item| prune_at(schema, item, false));
+                for item in items {
+                    prune_at(schema, item, false);
+                }
             }
         }
         _ => {}
@@ -68,10 +70,10 @@ pub(super) fn default(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(map) => {
             for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-                if !map.contains_key(name) {
-                    if let Some(value) = property.get("default") {
-                        map.insert(name.clone(), value.clone());
-                    }
+                if !map.contains_key(name)
+                    && let Some(value) = property.get("default")
+                {
+                    map.insert(name.clone(), value.clone());
                 }
                 if let Some(child) = map.get_mut(name) {
                     default(property, child);
@@ -85,7 +87,9 @@ pub(super) fn default(schema: &Value, value: &mut Value) {
         }
         Value::Array(items) => {
             if let Some(schema) = schema.get("items") {
-                items.iter_mut().for_each(|item| default(schema, item));
+                for item in items {
+                    default(schema, item);
+                }
             }
         }
         _ => {}
@@ -133,12 +137,12 @@ fn check(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
         causes.push(Cause::type_invalid(path, &Value::String(found.to_owned()), &detail));
         return;
     }
-    if let Some(allowed) = schema.get("enum").and_then(Value::as_array) {
-        if !allowed.contains(value) {
-            let allowed: Vec<String> =
-                allowed.iter().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect();
-            causes.push(Cause::unsupported(path, value, &allowed));
-        }
+    if let Some(allowed) = schema.get("enum").and_then(Value::as_array)
+        && !allowed.contains(value)
+    {
+        let allowed: Vec<String> =
+            allowed.iter().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect();
+        causes.push(Cause::unsupported(path, value, &allowed));
     }
     bounds(schema, value, path, causes);
     match value {
@@ -173,31 +177,27 @@ fn fits(schema: &Value, value: &Value) -> (&'static str, bool) {
 
 fn bounds(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
     let number = value.as_f64();
-    if let (Some(number), Some(minimum)) = (number, schema.get("minimum").and_then(Value::as_f64)) {
-        if number < minimum {
-            let detail = format!("{path} in body should be greater than or equal to {minimum}");
-            causes.push(Cause::invalid(path, value, &detail));
-        }
+    if let (Some(number), Some(minimum)) = (number, schema.get("minimum").and_then(Value::as_f64))
+        && number < minimum
+    {
+        let detail = format!("{path} in body should be greater than or equal to {minimum}");
+        causes.push(Cause::invalid(path, value, &detail));
     }
-    if let (Some(number), Some(maximum)) = (number, schema.get("maximum").and_then(Value::as_f64)) {
-        if number > maximum {
-            let detail = format!("{path} in body should be less than or equal to {maximum}");
-            causes.push(Cause::invalid(path, value, &detail));
-        }
+    if let (Some(number), Some(maximum)) = (number, schema.get("maximum").and_then(Value::as_f64))
+        && number > maximum
+    {
+        let detail = format!("{path} in body should be less than or equal to {maximum}");
+        causes.push(Cause::invalid(path, value, &detail));
     }
     let length = value.as_str().map(|text| text.chars().count() as u64);
-    if let (Some(length), Some(minimum)) = (length, schema.get("minLength").and_then(Value::as_u64)) {
-        if length < minimum {
-            causes.push(Cause::invalid(
-                path,
-                value,
-                &format!("{path} in body should be at least {minimum} chars long"),
-            ));
-        }
+    if let (Some(length), Some(minimum)) = (length, schema.get("minLength").and_then(Value::as_u64))
+        && length < minimum
+    {
+        causes.push(Cause::invalid(path, value, &format!("{path} in body should be at least {minimum} chars long")));
     }
-    if let (Some(length), Some(maximum)) = (length, schema.get("maxLength").and_then(Value::as_u64)) {
-        if length > maximum {
-            causes.push(Cause::invalid(path, value, &format!("{path} in body should be at most {maximum} chars long")));
-        }
+    if let (Some(length), Some(maximum)) = (length, schema.get("maxLength").and_then(Value::as_u64))
+        && length > maximum
+    {
+        causes.push(Cause::invalid(path, value, &format!("{path} in body should be at most {maximum} chars long")));
     }
 }

@@ -154,9 +154,13 @@ impl ApiServer {
     /// A server with the built-in kinds, the usual namespaces and nothing else.
     pub fn new(options: ApiOptions) -> Self {
         let mut kinds = Kinds::default();
-        builtin::kubernetes().into_iter().for_each(|kind| kinds.insert(kind));
+        for kind in builtin::kubernetes() {
+            kinds.insert(kind);
+        }
         if options.openshift {
-            builtin::openshift().into_iter().chain(builtin::olm()).for_each(|kind| kinds.insert(kind));
+            for kind in builtin::openshift().into_iter().chain(builtin::olm()) {
+                kinds.insert(kind);
+            }
         }
         let state = State {
             store: Store::default(),
@@ -228,6 +232,7 @@ impl ApiServer {
     }
 
     /// The same server, seen as another user.
+    #[must_use]
     pub fn as_user(&self, user: User) -> Self {
         Self { inner: Arc::clone(&self.inner), user: Arc::new(user) }
     }

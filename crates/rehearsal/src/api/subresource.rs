@@ -27,14 +27,14 @@ pub(super) fn answer(inner: &Inner, call: &Call) -> Result<Response<ApiBody>, Ap
     let core = kind.group.is_empty();
     match (kind.plural.as_str(), call.target.subresource.as_str(), call.verb) {
         (_, "status", "get") if kind.status => super::read::get(inner, call),
-        (_, "status", "update") if kind.status => done(call, 200, with_state(inner, call, write::update)?.0),
-        (_, "status", "patch") if kind.status => done(call, 200, with_state(inner, call, patch::patch)?.0),
+        (_, "status", "update") if kind.status => Ok(done(call, &with_state(inner, call, write::update)?.0)),
+        (_, "status", "patch") if kind.status => Ok(done(call, &with_state(inner, call, patch::patch)?.0)),
         (_, "scale", verb) => match &kind.scale {
             Some(paths) => with_state(inner, call, |inner, state, call| scale(inner, state, call, paths, verb))
                 .map(|scale| body::json(200, &scale)),
             None => Err(ApiError::no_such_resource()),
         },
-        ("namespaces", "finalize", "update") => done(call, 200, with_state(inner, call, finalize)?),
+        ("namespaces", "finalize", "update") => Ok(done(call, &with_state(inner, call, finalize)?)),
         ("pods", "eviction", "create") if core => with_state(inner, call, evict).map(|()| body::json(201, &success())),
         ("pods", "binding", "create") if core => with_state(inner, call, bind).map(|()| body::json(201, &success())),
         ("pods", "ephemeralcontainers", "get") if core => super::read::get(inner, call),
@@ -46,8 +46,8 @@ pub(super) fn answer(inner: &Inner, call: &Call) -> Result<Response<ApiBody>, Ap
     }
 }
 
-fn done(call: &Call, code: u16, object: Value) -> Result<Response<ApiBody>, ApiError> {
-    Ok(body::json(code, &present(call, &object)))
+fn done(call: &Call, object: &Value) -> Response<ApiBody> {
+    body::json(200, &present(call, object))
 }
 
 fn success() -> Value {

@@ -33,6 +33,7 @@ impl<'a> Type<'a> {
     }
 
     /// The type of a field, which is at the top of the object or not.
+    #[must_use]
     pub fn field(&self, name: &str) -> Self {
         match self {
             Self::Builtin(path) => {
@@ -50,6 +51,7 @@ impl<'a> Type<'a> {
     }
 
     /// The type of a list's items.
+    #[must_use]
     pub fn items(&self) -> Self {
         match self {
             Self::Builtin(path) => Self::Builtin(path.clone()),

@@ -1,5 +1,7 @@
 //! The API server, as clients see it.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+
 mod apply;
 mod common;
 mod crd;
