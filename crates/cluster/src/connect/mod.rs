@@ -1,0 +1,5 @@
+//! Finding the cluster: kubeconfig, context, proxy, credentials.
+
+mod credentials;
+
+pub(crate) use credentials::credentials_trouble;

@@ -1,0 +1,54 @@
+//! Watches against a small server of our own.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::json;
+use toolbox_engine::Verdict;
+
+use crate::testing::{Script, cluster};
+use crate::{Object, Query, kinds};
+
+fn names(objects: &[Object]) -> Vec<String> {
+    objects.iter().map(|o| o.name().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_queries_share_a_watch_and_a_deletion_between_lists_is_seen() {
+    let script = Script::new();
+    let (lists, watches) = (AtomicU32::new(0), AtomicU32::new(0));
+    script.answer(move |asked| {
+        if asked.path.contains("watch=true") {
+            return match watches.fetch_add(1, Ordering::SeqCst) {
+                0 => Ok((503, json!({"code": 503, "message": "starting"}))),
+                _ => Ok((410, json!({"code": 410, "reason": "Expired"}))),
+            };
+        }
+        let first = lists.fetch_add(1, Ordering::SeqCst) == 0;
+        let items = if first {
+            json!([{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}])
+        } else {
+            json!([{"metadata": {"name": "b"}}])
+        };
+        Ok((
+            200,
+            json!({"metadata": {"resourceVersion": "5"}, "items": items}),
+        ))
+    });
+    let cluster = cluster(&script);
+    let one = cluster.watch(Query::all(&kinds::NODE));
+    let two = cluster.watch(Query::all(&kinds::NODE));
+    assert!(
+        matches!(one.judge(|_| Verdict::Done(())), Verdict::Pending(why) if why.code == "listing")
+    );
+    let mut changes = one.subscribe();
+    changes.changed().await.unwrap();
+    assert_eq!(names(&two.objects()), ["a", "b"]);
+    let away = one.judge(|_| Verdict::Done(()));
+    assert!(matches!(away, Verdict::Pending(why) if why.code == "api-unreachable"));
+    changes.changed().await.unwrap();
+    assert_eq!(names(&two.objects()), ["b"]);
+    assert_eq!(
+        one.judge(|objects| Verdict::Done(objects.len())),
+        Verdict::Done(1)
+    );
+}
