@@ -7,8 +7,12 @@
 
 pub mod api;
 pub mod apifault;
+mod controllers;
 pub mod scenario;
 pub mod store;
+pub mod world;
 
 pub use api::{ApiOptions, ApiServer, KubeVersion};
 pub use apifault::{ApiFaults, Fault, FaultRule};
+pub use scenario::Scenario;
+pub use world::{Floor, FloorRequest, World};

@@ -38,7 +38,7 @@ faults! {
     DriverCrashLoop, "driver-crash-loop", "The driver container finds no kernel headers and crashes at each start.";
     CatalogNotReady, "catalog-not-ready", "The certified catalog's pod never answers.";
     PackageMissing, "package-missing", "The certified catalog does not contain the GPU Operator.";
-    SecondOperatorGroup, "second-operator-group", "Somebody else's OperatorGroup appears in the operators' namespaces.";
+    SecondOperatorGroup, "second-operator-group", "Somebody else's OperatorGroup appears beside ours in the GPU Operator's namespace.";
     ResolutionFailed, "resolution-failed", "OLM cannot resolve the GPU Operator's Subscription.";
     CsvFailed, "csv-failed", "The GPU Operator's own Deployment never becomes available, and its CSV fails.";
     NoGpuLabel, "no-gpu-label", "NFD labels every node but sees no GPU on any.";
@@ -112,8 +112,7 @@ impl Fault {
                 }
             }
             Self::SecondOperatorGroup => {
-                scenario.quirks.second_operator_group =
-                    vec!["openshift-nfd".to_owned(), "nvidia-gpu-operator".to_owned()];
+                scenario.quirks.second_operator_group = vec!["nvidia-gpu-operator".to_owned()];
             }
             Self::ResolutionFailed => GPU_OPERATOR.clone_into(&mut scenario.quirks.resolution_failure),
             Self::CsvFailed => GPU_OPERATOR.clone_into(&mut scenario.quirks.csv_failure),

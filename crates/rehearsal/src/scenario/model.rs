@@ -116,6 +116,13 @@ pub struct InstanceType {
     pub quota: Option<u32>,
 }
 
+impl InstanceType {
+    /// Whether its GPUs can be partitioned, which gives their nodes one more operand.
+    pub fn has_mig(&self) -> bool {
+        self.gpu_product.contains("A100") || self.gpu_product.contains("A30")
+    }
+}
+
 /// A catalog of operators.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
