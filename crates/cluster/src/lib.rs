@@ -21,6 +21,7 @@ mod connect;
 mod error;
 mod hub;
 pub mod kinds;
+mod lease;
 mod list;
 mod object;
 mod query;

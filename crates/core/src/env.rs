@@ -9,34 +9,21 @@ pub struct EnvMap(BTreeMap<String, String>);
 impl EnvMap {
     /// From pairs; later ones win.
     pub fn new<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
-        Self(
-            pairs
-                .into_iter()
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-        )
+        Self(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 
     /// The value, unless it is unset or empty.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .get(name)
-            .map(String::as_str)
-            .filter(|value| !value.is_empty())
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// The first of several names that is set, with its value.
     pub fn first<'a>(&self, names: &[&'a str]) -> Option<(&'a str, &str)> {
-        names
-            .iter()
-            .find_map(|name| self.get(name).map(|value| (*name, value)))
+        names.iter().find_map(|name| self.get(name).map(|value| (*name, value)))
     }
 
     /// All variables whose name starts with `prefix`, the prefix left out.
-    pub fn with_prefix<'a>(
-        &'a self,
-        prefix: &'a str,
-    ) -> impl Iterator<Item = (&'a str, &'a str)> + 'a {
+    pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> + 'a {
         self.0.iter().filter_map(move |(name, value)| {
             let rest = name.strip_prefix(prefix)?;
             (!value.is_empty()).then_some((rest, value.as_str()))

@@ -9,8 +9,9 @@
 pub mod cli;
 pub mod config;
 mod env;
+pub mod settings;
 
-pub use cli::{App, Lone, Noun, Verb, VerbEnv, VerbName};
+pub use cli::{App, FloorJob, Lone, Noun, Verb, VerbEnv, VerbName};
 pub use env::EnvMap;
 pub use toolbox_cluster as cluster;
 pub use toolbox_engine as engine;

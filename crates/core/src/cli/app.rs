@@ -23,17 +23,11 @@ struct Entry {
 }
 
 fn noun_verb<N: Noun>(matches: &ArgMatches) -> Result<Box<dyn Verb>, Refusal> {
-    N::from_arg_matches(matches)
-        .map_err(Refusal::Clap)?
-        .verb()
-        .map_err(Refusal::Why)
+    N::from_arg_matches(matches).map_err(Refusal::Clap)?.verb().map_err(Refusal::Why)
 }
 
 fn lone_verb<L: Lone>(matches: &ArgMatches) -> Result<Box<dyn Verb>, Refusal> {
-    L::from_arg_matches(matches)
-        .map_err(Refusal::Clap)?
-        .verb()
-        .map_err(Refusal::Why)
+    L::from_arg_matches(matches).map_err(Refusal::Clap)?.verb().map_err(Refusal::Why)
 }
 
 /// A program of one or more nouns.
@@ -50,8 +44,7 @@ impl App {
     pub fn new(name: &'static str) -> Self {
         Self {
             name,
-            about: "Tools that test accelerator and scheduler stacks on Kubernetes and OpenShift"
-                .to_owned(),
+            about: "Tools that test accelerator and scheduler stacks on Kubernetes and OpenShift".to_owned(),
             entries: Vec::new(),
             only: false,
         }
@@ -117,6 +110,16 @@ impl App {
         let (name, inner) = matches.subcommand()?;
         let entry = self.entries.iter().find(|entry| entry.name == name)?;
         Some((entry.verb)(inner))
+    }
+
+    /// What it is for, in one line.
+    pub(crate) fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// The noun of a small binary, which its command line leaves out.
+    pub(crate) fn only_noun(&self) -> Option<&str> {
+        self.entries.first().filter(|_| self.only).map(|entry| entry.name.as_str())
     }
 
     /// The whole command line, before spelling variants and settings.

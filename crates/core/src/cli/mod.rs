@@ -1,12 +1,21 @@
 //! The command line: everything that prints, exits, or reads arguments and the environment.
 
 mod app;
+mod args;
+mod artifacts;
+mod binding;
+mod display;
+mod lease;
+mod own;
+mod parse;
+mod signals;
+mod spelling;
 mod verb;
 
 use std::process::ExitCode;
 
 pub use app::App;
-pub use verb::{Lone, Noun, Verb, VerbEnv, VerbName};
+pub use verb::{FloorJob, Lone, Noun, Verb, VerbEnv, VerbName};
 
 use app::Refusal;
 use toolbox_engine::Exit;

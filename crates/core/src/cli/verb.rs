@@ -1,43 +1,59 @@
 //! What a tool implements.
 
-use toolbox_engine::{Plan, Why};
+use toolbox_cluster::Cluster;
+use toolbox_engine::{Plan, Secret, Why};
+
+pub use toolbox_engine::run::VerbName;
 
 use crate::EnvMap;
+use crate::settings::Settings;
 
-/// A verb's name as the artifacts directory spells it: `gpu_operator`, `deploy_from_operatorhub`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct VerbName {
-    /// The noun: `gpu_operator`.
-    pub group: String,
-    /// The verb: `deploy_from_operatorhub`.
-    pub command: String,
-}
-
-impl VerbName {
-    /// A name; upstream's spelling, with underscores.
-    pub fn new(group: impl Into<String>, command: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            command: command.into(),
-        }
-    }
-}
-
-/// `gpu_operator deploy_from_operatorhub`.
-impl std::fmt::Display for VerbName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.group, self.command)
-    }
-}
-
-/// What a plan is made for. The fields only grow; tests make one with [`VerbEnv::new`].
+/// What a plan is made for. More may come; tests make one with [`VerbEnv::new`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerbEnv {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The settings in force, each with its origin.
+    pub settings: Settings,
     /// The environment, for the variables that a CI gives a flow.
     pub env: EnvMap,
     /// Whether the cluster is simulated.
     pub rehearsal: bool,
+}
+
+impl VerbEnv {
+    /// For this cluster; nothing set.
+    pub fn new(cluster: Cluster) -> Self {
+        Self { cluster, settings: Settings::default(), env: EnvMap::default(), rehearsal: false }
+    }
+
+    /// The same with an environment.
+    #[must_use]
+    pub fn with_env(self, env: EnvMap) -> Self {
+        Self { env, ..self }
+    }
+
+    /// The same with settings.
+    #[must_use]
+    pub fn with_settings(self, settings: Settings) -> Self {
+        Self { settings, ..self }
+    }
+}
+
+/// A job whose least possible time the rehearsal can say: GPU nodes, NFD, the GPU Operator, validation, a burn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FloorJob {
+    /// Type of the GPU machines.
+    pub instance_type: String,
+    /// How many of them there have to be.
+    pub replicas: u32,
+    /// Seconds of the burn.
+    pub burn_seconds: u64,
+    /// Package of the GPU Operator.
+    pub gpu_package: String,
+    /// Package of NFD.
+    pub nfd_package: String,
 }
 
 /// A verb with its arguments checked: makes the plan.
@@ -48,13 +64,19 @@ pub trait Verb: Send {
     /// The steps. Reads nothing from the cluster; a step does that.
     fn plan(self: Box<Self>, env: &VerbEnv) -> Result<Plan, Why>;
 
-    /// Set for a CI flow: the name its JUnit file and report carry at the root of the artifacts directory.
+    /// Set for a CI flow, whose files stand at the root of the artifact directory: the name its report carries, as in
+    /// `<flow>-summary.html`.
     fn flow(&self) -> Option<String> {
         None
     }
 
+    /// The job whose floor a rehearsal records, so that the run's time can be judged.
+    fn floor(&self) -> Option<FloorJob> {
+        None
+    }
+
     /// Values that must appear in no file and no output.
-    fn secrets(&self) -> Vec<String> {
+    fn secrets(&self) -> Vec<Secret> {
         Vec::new()
     }
 }

@@ -23,10 +23,7 @@ pub fn ambiguous(file: &str, text: &str) -> Result<Vec<Ambiguous>, ConfigError> 
     let Ok(theirs) = serde_saphyr::from_multiple::<Value>(text) else {
         return Ok(Vec::new());
     };
-    let theirs: Vec<Value> = theirs
-        .into_iter()
-        .filter(|value| !value.is_null())
-        .collect();
+    let theirs: Vec<Value> = theirs.into_iter().filter(|value| !value.is_null()).collect();
     let mut found = Vec::new();
     if ours.len() == theirs.len() {
         for (ours, theirs) in ours.iter().zip(&theirs) {
@@ -51,11 +48,9 @@ fn compare(field: &str, ours: &Value, theirs: &Value, found: &mut Vec<Ambiguous>
                 compare(&format!("{field}[{at}]"), value, other, found);
             }
         }
-        (Value::String(text), Value::Bool(_) | Value::Number(_)) => found.push(Ambiguous {
-            field: field.to_owned(),
-            text: text.clone(),
-            others: theirs.to_string(),
-        }),
+        (Value::String(text), Value::Bool(_) | Value::Number(_)) => {
+            found.push(Ambiguous { field: field.to_owned(), text: text.clone(), others: theirs.to_string() })
+        }
         _ => {}
     }
 }

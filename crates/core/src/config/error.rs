@@ -22,13 +22,7 @@ pub struct ConfigError {
 impl ConfigError {
     /// About a whole file.
     pub fn file(file: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self {
-            file: file.into(),
-            line: None,
-            field: String::new(),
-            problem: problem.into(),
-            help: String::new(),
-        }
+        Self { file: file.into(), line: None, field: String::new(), problem: problem.into(), help: String::new() }
     }
 
     /// About one field.
@@ -70,11 +64,7 @@ impl Cause for Wrong<'_> {
         format!("{}{}", self.0.place(), self.0.problem)
     }
     fn next(&self) -> String {
-        if self.0.help.is_empty() {
-            format!("correct {}", self.0.file)
-        } else {
-            self.0.help.clone()
-        }
+        if self.0.help.is_empty() { format!("correct {}", self.0.file) } else { self.0.help.clone() }
     }
     fn verdict(&self) -> FailureVerdict {
         FailureVerdict::Configuration

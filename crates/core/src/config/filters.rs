@@ -30,24 +30,18 @@ pub(super) fn add_to(env: &mut Environment<'_>) {
 
 /// In a manifest, text keeps its place by itself; only what is YAML already has to be indented.
 pub(super) fn add_for_objects(env: &mut Environment<'_>) {
-    env.add_filter(
-        "indent",
-        |value: &Value, width: Option<usize>, options: Kwargs| -> Result<Value, Error> {
-            let width = options
-                .get::<Option<usize>>("width")?
-                .or(width)
-                .unwrap_or(4);
-            let first = options.get::<Option<bool>>("first")?.unwrap_or(false);
-            options.assert_all_used()?;
-            if !value.is_safe() {
-                return Ok(value.clone());
-            }
-            let pad = " ".repeat(width);
-            let text = value.to_string().replace('\n', &format!("\n{pad}"));
-            let text = if first { format!("{pad}{text}") } else { text };
-            Ok(Value::from_safe_string(text))
-        },
-    );
+    env.add_filter("indent", |value: &Value, width: Option<usize>, options: Kwargs| -> Result<Value, Error> {
+        let width = options.get::<Option<usize>>("width")?.or(width).unwrap_or(4);
+        let first = options.get::<Option<bool>>("first")?.unwrap_or(false);
+        options.assert_all_used()?;
+        if !value.is_safe() {
+            return Ok(value.clone());
+        }
+        let pad = " ".repeat(width);
+        let text = value.to_string().replace('\n', &format!("\n{pad}"));
+        let text = if first { format!("{pad}{text}") } else { text };
+        Ok(Value::from_safe_string(text))
+    });
 }
 
 fn invalid(text: impl Into<String>) -> Error {
@@ -56,8 +50,7 @@ fn invalid(text: impl Into<String>) -> Error {
 
 /// Python's spacing and ASCII only, as Ansible writes it; `to_nice_json` also sorts the keys.
 fn json(value: &Value, indent: Option<usize>) -> Result<Value, Error> {
-    let value = serde_json::to_value(value)
-        .map_err(|error| invalid(format!("cannot be written as JSON: {error}")))?;
+    let value = serde_json::to_value(value).map_err(|error| invalid(format!("cannot be written as JSON: {error}")))?;
     let mut text = String::new();
     write_json(&value, indent, 0, &mut text);
     Ok(Value::from_safe_string(text))
@@ -127,11 +120,7 @@ fn boolean(value: &Value) -> Result<Value, Error> {
 }
 
 /// Python's back-references, and an error for patterns that only Python knows.
-fn regex_replace(
-    value: &Value,
-    pattern: String,
-    replacement: Option<String>,
-) -> Result<String, Error> {
+fn regex_replace(value: &Value, pattern: String, replacement: Option<String>) -> Result<String, Error> {
     if value.is_undefined() {
         return Err(Error::from(ErrorKind::UndefinedError));
     }
@@ -141,9 +130,7 @@ fn regex_replace(
         invalid(format!("the pattern `{pattern}` cannot be used: {reason}"))
     })?;
     let replacement = rust_replacement(&replacement.unwrap_or_default());
-    Ok(regex
-        .replace_all(&value.to_string(), replacement.as_str())
-        .into_owned())
+    Ok(regex.replace_all(&value.to_string(), replacement.as_str()).into_owned())
 }
 
 /// `\1` and `\g<1>` to `${1}`; a dollar sign means itself.

@@ -7,6 +7,7 @@ mod ambiguous;
 mod error;
 mod filters;
 mod manifest;
+pub(crate) use read::plain;
 mod read;
 mod strict;
 mod template;

@@ -12,10 +12,7 @@ use super::strict::Strict;
 /// The text of a file. `what` is what it is for: `cluster policy patch`.
 pub fn read_file(path: &Path, what: &str) -> Result<String, ConfigError> {
     std::fs::read_to_string(path).map_err(|error| {
-        ConfigError::file(
-            path.display().to_string(),
-            format!("the {what} cannot be read: {}", plain(&error)),
-        )
+        ConfigError::file(path.display().to_string(), format!("the {what} cannot be read: {}", plain(&error)))
     })
 }
 
@@ -32,21 +29,15 @@ pub fn typed<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, ConfigErr
 }
 
 /// Reads with a seed, for shapes that are known only when the program runs.
-pub fn with_seed<'de, S: DeserializeSeed<'de>>(
-    file: &str,
-    text: &'de str,
-    seed: S,
-) -> Result<S::Value, ConfigError> {
-    seed.deserialize(serde_yaml::Deserializer::from_str(text))
-        .map_err(|error| from_yaml(file, &error))
+pub fn with_seed<'de, S: DeserializeSeed<'de>>(file: &str, text: &'de str, seed: S) -> Result<S::Value, ConfigError> {
+    seed.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| from_yaml(file, &error))
 }
 
 /// All documents of a file as JSON; empty ones are left out. A key given twice is an error.
 pub fn documents(file: &str, text: &str) -> Result<Vec<Value>, ConfigError> {
     let mut documents = Vec::new();
     for document in serde_yaml::Deserializer::from_str(text) {
-        let Strict(value) =
-            Strict::deserialize(document).map_err(|error| from_yaml(file, &error))?;
+        let Strict(value) = Strict::deserialize(document).map_err(|error| from_yaml(file, &error))?;
         if !value.is_null() {
             documents.push(value);
         }
@@ -75,9 +66,7 @@ fn split_path(text: &str) -> (&str, &str) {
     match text.split_once(": ") {
         Some((path, message))
             if !path.is_empty()
-                && path
-                    .chars()
-                    .all(|letter| letter.is_alphanumeric() || "._-[]\\".contains(letter)) =>
+                && path.chars().all(|letter| letter.is_alphanumeric() || "._-[]\\".contains(letter)) =>
         {
             (path, message)
         }
@@ -121,10 +110,7 @@ mod tests {
 
     #[test]
     fn empty_documents_are_left_out_and_bases_are_merged() {
-        assert_eq!(
-            documents("x", "a: 1\n---\n---\nb: 2\n").unwrap(),
-            [json!({"a": 1}), json!({"b": 2})]
-        );
+        assert_eq!(documents("x", "a: 1\n---\n---\nb: 2\n").unwrap(), [json!({"a": 1}), json!({"b": 2})]);
         assert_eq!(
             one("base: &b {x: 1, y: 2}\nuse:\n  <<: *b\n  y: 3\n"),
             json!({"base": {"x": 1, "y": 2}, "use": {"y": 3, "x": 1}})
@@ -154,19 +140,13 @@ mod tests {
             sets: Vec<Inner>,
         }
         let error = typed::<Outer>("s.yaml", "sets:\n- replicas: many\n").unwrap_err();
-        assert_eq!(
-            (error.line, error.field.as_str()),
-            (Some(2), "sets[0].replicas")
-        );
+        assert_eq!((error.line, error.field.as_str()), (Some(2), "sets[0].replicas"));
         assert_eq!(
             error.to_string(),
             "s.yaml: line 2, `sets[0].replicas`: invalid type: string \"many\", expected u32"
         );
         let error = typed::<Outer>("s.yaml", "sets:\n- replica: 1\n").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "s.yaml: line 2, `sets[0]`: unknown field `replica`, expected `replicas`"
-        );
+        assert_eq!(error.to_string(), "s.yaml: line 2, `sets[0]`: unknown field `replica`, expected `replicas`");
         let error = typed::<Outer>("s.yaml", "sets: [\n").unwrap_err();
         assert!(error.line.is_some(), "{error:?}");
     }

@@ -36,11 +36,7 @@ impl Templates {
             .expect("invariant: the default delimiters are valid");
         env.set_syntax(syntax);
         env.set_auto_escape_callback(move |name| {
-            if style == Style::House && name.ends_with(".yaml.j2") {
-                AutoEscape::Json
-            } else {
-                AutoEscape::None
-            }
+            if style == Style::House && name.ends_with(".yaml.j2") { AutoEscape::Json } else { AutoEscape::None }
         });
         env.set_formatter(|out, state, value| {
             if filters::is_omit(value) {
@@ -53,24 +49,14 @@ impl Templates {
     }
 
     /// The text of a template. `name` is the file's, for errors and the style.
-    pub fn text(
-        &self,
-        name: &str,
-        template: &str,
-        values: &impl Serialize,
-    ) -> Result<String, ConfigError> {
+    pub fn text(&self, name: &str, template: &str, values: &impl Serialize) -> Result<String, ConfigError> {
         render(&self.env, name, template, values)
     }
 
     /// The documents of a YAML template. A value that stands alone keeps its type, one within text is text, and none
     /// can change the structure, whatever quotes, colons or newlines it holds. `{{ x | default(omit) }}` standing alone
     /// takes its key or item away.
-    pub fn objects(
-        &self,
-        name: &str,
-        template: &str,
-        values: &impl Serialize,
-    ) -> Result<Vec<Value>, ConfigError> {
+    pub fn objects(&self, name: &str, template: &str, values: &impl Serialize) -> Result<Vec<Value>, ConfigError> {
         // Every printed value becomes a word that is harmless in YAML; the parsed result gets the values back.
         let printed: Arc<Mutex<Vec<Printed>>> = Arc::default();
         let mut env = self.env.clone();
@@ -96,18 +82,9 @@ impl Templates {
     }
 }
 
-fn render(
-    env: &Environment<'_>,
-    name: &str,
-    template: &str,
-    values: &impl Serialize,
-) -> Result<String, ConfigError> {
-    env.render_named_str(
-        name,
-        template,
-        Printed::from(minijinja::value::Serde(values)),
-    )
-    .map_err(|error| wrong(name, &error))
+fn render(env: &Environment<'_>, name: &str, template: &str, values: &impl Serialize) -> Result<String, ConfigError> {
+    env.render_named_str(name, template, Printed::from(minijinja::value::Serde(values)))
+        .map_err(|error| wrong(name, &error))
 }
 
 fn wrong(name: &str, error: &minijinja::Error) -> ConfigError {
@@ -119,9 +96,7 @@ fn wrong(name: &str, error: &minijinja::Error) -> ConfigError {
     }
     // The crate adds ` (in name:line)`, which the error says itself.
     if let Some(at) = problem.find(&format!(" (in {name}:")) {
-        let end = problem[at..]
-            .find(')')
-            .map_or(problem.len(), |end| at + end + 1);
+        let end = problem[at..].find(')').map_or(problem.len(), |end| at + end + 1);
         problem.replace_range(at..end, "");
     }
     ConfigError::file(name, problem).at("", error.line())
@@ -151,12 +126,7 @@ fn split_word(text: &str) -> Option<(&str, usize, &str)> {
 }
 
 /// Puts the values back; `None` when the whole is omitted.
-fn fill(
-    name: &str,
-    field: &str,
-    value: Value,
-    printed: &[Printed],
-) -> Result<Option<Value>, ConfigError> {
+fn fill(name: &str, field: &str, value: Value, printed: &[Printed]) -> Result<Option<Value>, ConfigError> {
     Ok(Some(match value {
         Value::String(text) => match split_word(&text) {
             Some(("", index, "")) => match printed.get(index) {
@@ -190,9 +160,8 @@ fn fill(
 }
 
 fn typed(name: &str, field: &str, value: &Printed) -> Result<Value, ConfigError> {
-    serde_json::to_value(value).map_err(|error| {
-        ConfigError::file(name, format!("a value cannot be written: {error}")).at(field, None)
-    })
+    serde_json::to_value(value)
+        .map_err(|error| ConfigError::file(name, format!("a value cannot be written: {error}")).at(field, None))
 }
 
 fn join(name: &str, field: &str, text: &str, printed: &[Printed]) -> Result<String, ConfigError> {

@@ -91,15 +91,8 @@ mod tests {
         for word in words {
             let text = to_yaml(&json!({ "k": word })).unwrap();
             let value = text.trim_end().strip_prefix("k: ").unwrap();
-            assert!(
-                value.starts_with('"') || value.starts_with('\''),
-                "`{word}` is written as {value}"
-            );
-            assert_eq!(
-                documents("x", &text).unwrap(),
-                [json!({ "k": word })],
-                "{text}"
-            );
+            assert!(value.starts_with('"') || value.starts_with('\''), "`{word}` is written as {value}");
+            assert_eq!(documents("x", &text).unwrap(), [json!({ "k": word })], "{text}");
         }
     }
 
@@ -128,10 +121,7 @@ mod tests {
         let long = "word ".repeat(60);
         let value = json!({"script": "#!/bin/sh\necho hi\n", "long": long.trim(), "tab": "a\tb", "cr": "a\r\nb"});
         let text = to_yaml(&value).unwrap();
-        assert!(
-            text.starts_with("script: |\n  #!/bin/sh\n  echo hi\nlong: word word"),
-            "{text}"
-        );
+        assert!(text.starts_with("script: |\n  #!/bin/sh\n  echo hi\nlong: word word"), "{text}");
         assert_eq!(documents("x", &text).unwrap(), [value]);
     }
 

@@ -1,0 +1,91 @@
+//! Commands of the program itself: they look at runs and settings instead of testing anything.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use clap_complete::Shell;
+
+/// Options of `rehearse`, before the verb.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RehearseArgs {
+    /// Scenario file, or the name of one that comes with the program
+    #[arg(long, value_name = "FILE|NAME", default_value = "default")]
+    pub(crate) scenario: String,
+
+    /// Something that goes wrong; repeatable
+    #[arg(long = "fault", value_name = "NAME")]
+    pub(crate) faults: Vec<String>,
+
+    /// The same seed gives the same run, byte for byte
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// List the faults and what they do
+    #[arg(long)]
+    pub(crate) list_faults: bool,
+
+    /// List the scenarios that come with the program
+    #[arg(long)]
+    pub(crate) list_scenarios: bool,
+}
+
+/// The object that `why` is asked about.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WhyArgs {
+    /// The object, such as pod/x, daemonset/nvidia-driver-daemonset or csv/nfd.v4.11.0
+    #[arg(value_name = "KIND/NAME")]
+    pub(crate) object: String,
+
+    /// Its namespace [default: the context's]
+    #[arg(long, short)]
+    pub(crate) namespace: Option<String>,
+}
+
+/// The runs that `report` renders.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReportArgs {
+    /// Directory of the run
+    pub(crate) run_dir: PathBuf,
+
+    /// A second run, to see side by side what differs
+    pub(crate) other: Option<PathBuf>,
+}
+
+/// The run that `cleanup` takes back.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CleanupArgs {
+    /// Directory of the run
+    pub(crate) run_dir: PathBuf,
+}
+
+/// The shell that completions are for.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// Where the manual pages go.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ManArgs {
+    /// Directory for the pages
+    pub(crate) dir: PathBuf,
+}
+
+/// The commands besides the verbs and `rehearse`.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Own {
+    /// Say what holds an object up, on the live cluster
+    Why(WhyArgs),
+    /// Render a run's report again, or compare two runs
+    Report(ReportArgs),
+    /// Take back exactly what a run made and changed, by uid
+    Cleanup(CleanupArgs),
+    /// Print every setting, its value and where it came from
+    Config,
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Write the manual pages
+    Man(ManArgs),
+}
