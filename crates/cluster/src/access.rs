@@ -61,12 +61,7 @@ impl Right {
         if let Some(subresource) = self.subresource {
             resource = format!("{resource}/{subresource}");
         }
-        Gap {
-            verb: self.verb.to_owned(),
-            resource,
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-        }
+        Gap { verb: self.verb.to_owned(), resource, namespace: self.namespace.clone(), name: self.name.clone() }
     }
 }
 
@@ -137,9 +132,7 @@ impl Cluster {
         }
         let user = self.info().user.clone();
         let object = ObjectRef::thing("user", user.unwrap_or_else(|| "current".to_owned()));
-        let cause = MissingRights {
-            gaps: gaps.to_vec(),
-        };
+        let cause = MissingRights { gaps: gaps.to_vec() };
         let list: Vec<String> = gaps.iter().map(ToString::to_string).collect();
         Some(Why::new(object, &cause).with("missing rights", list.join("\n")))
     }
@@ -194,10 +187,7 @@ mod tests {
             Effect::on(Act::Apply, &kinds::SUBSCRIPTION, Some("ns"), "nfd"),
             Effect::any(Act::Logs, &kinds::POD, Some("ns")),
         ];
-        let texts: Vec<String> = rights(&effects)
-            .iter()
-            .map(|right| right.gap().to_string())
-            .collect();
+        let texts: Vec<String> = rights(&effects).iter().map(|right| right.gap().to_string()).collect();
         assert_eq!(
             texts,
             [

@@ -71,9 +71,7 @@ pub(crate) struct Shared {
 
 impl fmt::Debug for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cluster")
-            .field("server", &self.shared.info.server)
-            .finish_non_exhaustive()
+        f.debug_struct("Cluster").field("server", &self.shared.info.server).finish_non_exhaustive()
     }
 }
 
@@ -85,12 +83,7 @@ impl Cluster {
     }
 
     /// The same with another patience.
-    pub fn from_client_with(
-        client: kube::Client,
-        info: ClusterInfo,
-        clock: Clock,
-        patience: Patience,
-    ) -> Self {
+    pub fn from_client_with(client: kube::Client, info: ClusterInfo, clock: Clock, patience: Patience) -> Self {
         Self::with_transport(client, None, info, clock, patience)
     }
 
@@ -113,29 +106,19 @@ impl Cluster {
             learned: Mutex::default(),
             creates: AtomicU64::new(0),
         };
-        Self {
-            shared: Arc::new(shared),
-            run_id: Arc::from(""),
-            force_conflicts: false,
-        }
+        Self { shared: Arc::new(shared), run_id: Arc::from(""), force_conflicts: false }
     }
 
     /// The same cluster; what is created through it carries this run's id.
     #[must_use]
     pub fn with_run_id(&self, run_id: &str) -> Self {
-        Self {
-            run_id: Arc::from(run_id),
-            ..self.clone()
-        }
+        Self { run_id: Arc::from(run_id), ..self.clone() }
     }
 
     /// The same cluster; fields that other managers own are taken over.
     #[must_use]
     pub fn with_force_conflicts(&self, force: bool) -> Self {
-        Self {
-            force_conflicts: force,
-            ..self.clone()
-        }
+        Self { force_conflicts: force, ..self.clone() }
     }
 
     /// Which cluster this is.
@@ -154,12 +137,7 @@ impl Cluster {
     }
 
     /// An object, or `None` when there is none of that name. A kind that is not served is an error.
-    pub async fn get(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Option<Object>, ClusterError> {
+    pub async fn get(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> Result<Option<Object>, ClusterError> {
         let object = kind.object(namespace, name);
         let call = Call::read("get", path(kind, namespace, name), object.clone());
         match self.shared.transport.call(&call).await {
@@ -172,9 +150,7 @@ impl Cluster {
     /// All objects that a query asks for, every page. A kind that is not served is an error.
     pub async fn list(&self, query: &Query) -> Result<Vec<Object>, ClusterError> {
         let items = list_patiently(&self.shared.transport, query).await?;
-        let objects = items
-            .into_iter()
-            .map(|item| Object::of_kind(item, &query.kind));
+        let objects = items.into_iter().map(|item| Object::of_kind(item, &query.kind));
         Ok(objects.collect())
     }
 
@@ -191,11 +167,8 @@ impl Cluster {
 
     /// The kinds of a group and version; empty when it is not served.
     pub async fn resources(&self, api_version: &str) -> Result<Vec<Kind>, ClusterError> {
-        let path = if api_version.contains('/') {
-            format!("/apis/{api_version}")
-        } else {
-            format!("/api/{api_version}")
-        };
+        let path =
+            if api_version.contains('/') { format!("/apis/{api_version}") } else { format!("/api/{api_version}") };
         let object = ObjectRef::thing("API group", api_version);
         let call = Call::read("discover", path, object.clone());
         let answer = match self.shared.transport.call(&call).await {
@@ -211,11 +184,7 @@ impl Cluster {
             (!plural.contains('/')).then(|| Kind {
                 group: group.to_owned().into(),
                 version: version.to_owned().into(),
-                kind: resource["kind"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned()
-                    .into(),
+                kind: resource["kind"].as_str().unwrap_or_default().to_owned().into(),
                 plural: plural.to_owned().into(),
                 namespaced: resource["namespaced"].as_bool().unwrap_or_default(),
             })
@@ -229,20 +198,14 @@ impl Cluster {
             return Ok(known);
         }
         let key = (api_version.to_owned(), kind.to_owned());
-        let learned = || {
-            self.shared
-                .learned
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
+        let learned = || self.shared.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = learned().get(&key) {
             return Ok(known.clone());
         }
         let served = self.resources(api_version).await?;
         let found = served.into_iter().find(|found| found.kind == kind);
-        let found = found.ok_or_else(|| ClusterError::NotServed {
-            object: ObjectRef::new(api_version, kind, None, "<any>"),
-        })?;
+        let found = found
+            .ok_or_else(|| ClusterError::NotServed { object: ObjectRef::new(api_version, kind, None, "<any>") })?;
         learned().insert(key, found.clone());
         Ok(found)
     }

@@ -157,10 +157,8 @@ fn conflict(fields: &[FieldConflict], message: &str) -> String {
     if fields.is_empty() {
         return format!("was changed by somebody else: {message}");
     }
-    let fields: Vec<String> = fields
-        .iter()
-        .map(|conflict| format!("`{}` owns {}", conflict.manager, conflict.field))
-        .collect();
+    let fields: Vec<String> =
+        fields.iter().map(|conflict| format!("`{}` owns {}", conflict.manager, conflict.field)).collect();
     fields.join(", ")
 }
 
@@ -168,16 +166,17 @@ fn invalid(causes: &[FieldError], message: &str) -> String {
     if causes.is_empty() {
         return message.to_owned();
     }
-    let causes: Vec<String> = causes
-        .iter()
-        .map(|cause| {
-            if cause.field.is_empty() {
-                cause.message.clone()
-            } else {
-                format!("{}: {}", cause.field, cause.message)
-            }
-        })
-        .collect();
+    let causes: Vec<String> =
+        causes
+            .iter()
+            .map(|cause| {
+                if cause.field.is_empty() {
+                    cause.message.clone()
+                } else {
+                    format!("{}: {}", cause.field, cause.message)
+                }
+            })
+            .collect();
     causes.join("; ")
 }
 
@@ -198,10 +197,7 @@ impl ClusterError {
 
     /// Whether the object, its namespace or its kind is not there.
     pub fn is_absent(&self) -> bool {
-        matches!(
-            self,
-            ClusterError::NotServed { .. } | ClusterError::NotFound { .. }
-        )
+        matches!(self, ClusterError::NotServed { .. } | ClusterError::NotFound { .. })
     }
 
     /// Whether the cluster itself is the trouble and not what was asked of it.
@@ -236,12 +232,7 @@ impl ClusterError {
     }
 
     /// Reads a failed answer. `verb` is what was asked, `object` about what.
-    pub(crate) fn of_answer(
-        code: u16,
-        body: &[u8],
-        verb: &'static str,
-        object: &ObjectRef,
-    ) -> Self {
+    pub(crate) fn of_answer(code: u16, body: &[u8], verb: &'static str, object: &ObjectRef) -> Self {
         let status: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
         let text = |pointer: &str| {
             let found = status.pointer(pointer).and_then(Value::as_str);
@@ -254,12 +245,8 @@ impl ClusterError {
         }
         let reason = text("/reason");
         let object = object.clone();
-        let causes = status
-            .pointer("/details/causes")
-            .and_then(Value::as_array)
-            .map_or(&[][..], Vec::as_slice);
-        let of_cause =
-            |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+        let causes = status.pointer("/details/causes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let of_cause = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
         match code {
             404 if text("/details/name").is_empty() => ClusterError::NotServed { object },
             404 => ClusterError::NotFound {
@@ -270,21 +257,10 @@ impl ClusterError {
                     object
                 },
             },
-            403 if causes
-                .iter()
-                .any(|cause| cause["reason"] == "NamespaceTerminating") =>
-            {
-                ClusterError::Terminating {
-                    namespace: object.namespace.clone().unwrap_or_default(),
-                    object,
-                }
+            403 if causes.iter().any(|cause| cause["reason"] == "NamespaceTerminating") => {
+                ClusterError::Terminating { namespace: object.namespace.clone().unwrap_or_default(), object }
             }
-            403 => ClusterError::Forbidden {
-                user: between(&message, "User \"", "\""),
-                object,
-                verb,
-                message,
-            },
+            403 => ClusterError::Forbidden { user: between(&message, "User \"", "\""), object, verb, message },
             409 if reason == "AlreadyExists" => ClusterError::AlreadyExists { object },
             409 => ClusterError::Conflict {
                 fields: causes
@@ -303,28 +279,16 @@ impl ClusterError {
             422 => ClusterError::Invalid {
                 causes: causes
                     .iter()
-                    .map(|cause| FieldError {
-                        field: of_cause(cause, "field"),
-                        message: of_cause(cause, "message"),
-                    })
+                    .map(|cause| FieldError { field: of_cause(cause, "field"), message: of_cause(cause, "message") })
                     .collect(),
                 object,
                 message,
             },
             400 if reason == "BadRequest" && verb != "get" && verb != "list" && verb != "log" => {
-                ClusterError::Invalid {
-                    causes: Vec::new(),
-                    object,
-                    message,
-                }
+                ClusterError::Invalid { causes: Vec::new(), object, message }
             }
             410 => ClusterError::Expired { object, message },
-            _ => ClusterError::Other {
-                object,
-                code,
-                reason,
-                message,
-            },
+            _ => ClusterError::Other { object, code, reason, message },
         }
     }
 }
@@ -441,9 +405,7 @@ impl From<ClusterError> for Why {
     fn from(error: ClusterError) -> Self {
         let why = Why::new(error.object(), &error);
         match error {
-            ClusterError::Forbidden { message, user, .. } if user.is_some() => {
-                why.with("the API server says", message)
-            }
+            ClusterError::Forbidden { message, user, .. } if user.is_some() => why.with("the API server says", message),
             _ => why,
         }
     }
@@ -467,8 +429,7 @@ mod tests {
         let unknown = json!({"reason": "NotFound", "details": {}, "code": 404,
             "message": "the server could not find the requested resource"});
         assert!(read(404, &unknown).is_not_served());
-        let missing =
-            json!({"reason": "NotFound", "details": {"name": "x", "kind": "deployments"}});
+        let missing = json!({"reason": "NotFound", "details": {"name": "x", "kind": "deployments"}});
         assert!(matches!(read(404, &missing), ClusterError::NotFound { .. }));
     }
 
@@ -483,10 +444,7 @@ mod tests {
         let body = json!({"reason": "Conflict", "message": "Apply failed", "details": {"causes": [
             {"reason": "FieldManagerConflict", "message": "conflict with \"kubectl-edit\" using apps/v1", "field": ".spec.replicas"}]}});
         let why = Why::from(read(409, &body));
-        assert_eq!(
-            why.to_string(),
-            "Deployment/ns/x: `kubectl-edit` owns .spec.replicas"
-        );
+        assert_eq!(why.to_string(), "Deployment/ns/x: `kubectl-edit` owns .spec.replicas");
         assert!(why.next.contains("--force-conflicts"));
     }
 
@@ -495,10 +453,7 @@ mod tests {
         let body = json!({"reason": "Invalid", "message": "long", "details": {"causes": [
             {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.operator.deployGFD"}]}});
         let why = Why::from(read(422, &body));
-        assert!(
-            why.cause
-                .contains("spec.operator.deployGFD: Required value")
-        );
+        assert!(why.cause.contains("spec.operator.deployGFD: Required value"));
         assert_eq!(why.exit, Exit::Configuration);
     }
 

@@ -88,9 +88,7 @@ kinds! {
 
 /// One of [`ALL`] by API version and kind.
 pub fn find(api_version: &str, kind: &str) -> Option<Kind> {
-    ALL.iter()
-        .find(|known| known.kind == kind && known.api_version() == api_version)
-        .cloned()
+    ALL.iter().find(|known| known.kind == kind && known.api_version() == api_version).cloned()
 }
 
 #[cfg(test)]
@@ -99,10 +97,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_found_by_group_and_not_by_name_alone() {
-        assert_eq!(
-            find("machine.openshift.io/v1beta1", "MachineSet"),
-            Some(MACHINE_SET)
-        );
+        assert_eq!(find("machine.openshift.io/v1beta1", "MachineSet"), Some(MACHINE_SET));
         assert_eq!(find("cluster.x-k8s.io/v1beta1", "MachineSet"), None);
         assert_eq!(find("v1", "Pod"), Some(POD));
     }

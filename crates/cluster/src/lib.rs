@@ -23,7 +23,10 @@ mod hub;
 pub mod kinds;
 mod lease;
 mod list;
+pub mod machines;
+pub mod nodes;
 mod object;
+pub mod olm;
 mod query;
 #[cfg(test)]
 mod testing;

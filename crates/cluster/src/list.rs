@@ -38,11 +38,7 @@ fn page(query: &Query, from: Option<&str>) -> Call {
     if let Some(from) = from {
         parameters.push(("continue", from.to_owned()));
     }
-    Call::read(
-        "list",
-        with_parameters(&query.path(), &parameters),
-        query.object(),
-    )
+    Call::read("list", with_parameters(&query.path(), &parameters), query.object())
 }
 
 /// All pages: the items, and the version they are of. A continuation that has expired starts from the first page again.
@@ -66,8 +62,8 @@ async fn pages<E, F: Future<Output = Result<Bytes, E>>>(
             }
             Err(error) => return Err(error),
         };
-        let page: Page = serde_json::from_slice(&body)
-            .map_err(|error| garbage(format!("what came back is no list: {error}")))?;
+        let page: Page =
+            serde_json::from_slice(&body).map_err(|error| garbage(format!("what came back is no list: {error}")))?;
         items.extend(page.items);
         from = page.metadata.r#continue.filter(|next| !next.is_empty());
         if from.is_none() {
@@ -77,10 +73,7 @@ async fn pages<E, F: Future<Output = Result<Bytes, E>>>(
 }
 
 /// A list for a watch: one attempt per page, so that the watch can say what is wrong.
-pub(crate) async fn list_once(
-    transport: &Transport,
-    query: &Query,
-) -> Result<(Vec<Value>, String), Failure> {
+pub(crate) async fn list_once(transport: &Transport, query: &Query) -> Result<(Vec<Value>, String), Failure> {
     pages(
         query,
         |call| async move { transport.once(&call).await.map(|reply| reply.body) },
@@ -91,16 +84,8 @@ pub(crate) async fn list_once(
 }
 
 /// A list on its own: each page with the patience of a request.
-pub(crate) async fn list_patiently(
-    transport: &Transport,
-    query: &Query,
-) -> Result<Vec<Value>, ClusterError> {
-    let garbage = |message| ClusterError::Other {
-        object: query.object(),
-        code: 200,
-        reason: String::new(),
-        message,
-    };
+pub(crate) async fn list_patiently(transport: &Transport, query: &Query) -> Result<Vec<Value>, ClusterError> {
+    let garbage = |message| ClusterError::Other { object: query.object(), code: 200, reason: String::new(), message };
     pages(
         query,
         |call| async move { transport.call(&call).await.map(|answer| answer.body) },

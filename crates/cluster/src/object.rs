@@ -65,10 +65,8 @@ impl Object {
     /// Takes an item of a list, which may not repeat its kind.
     pub fn of_kind(mut value: Value, kind: &Kind) -> Self {
         if let Some(map) = value.as_object_mut() {
-            map.entry("apiVersion")
-                .or_insert_with(|| kind.api_version().into());
-            map.entry("kind")
-                .or_insert_with(|| kind.kind.as_ref().into());
+            map.entry("apiVersion").or_insert_with(|| kind.api_version().into());
+            map.entry("kind").or_insert_with(|| kind.kind.as_ref().into());
         }
         Self::new(value)
     }
@@ -100,9 +98,7 @@ impl Object {
 
     /// A list at a JSON pointer; empty when it is not there.
     pub fn list(&self, pointer: &str) -> &[Value] {
-        self.at(pointer)
-            .and_then(Value::as_array)
-            .map_or(&[], Vec::as_slice)
+        self.at(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     fn metadata(&self, key: &str) -> Option<&str> {
@@ -166,11 +162,7 @@ impl Object {
 
     /// An annotation's value.
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.0
-            .get("metadata")?
-            .get("annotations")?
-            .get(key)?
-            .as_str()
+        self.0.get("metadata")?.get("annotations")?.get(key)?.as_str()
     }
 
     /// A condition by its type.
@@ -192,8 +184,7 @@ impl Object {
     /// Whether the status speaks of the present object: its controller has seen the present generation, or does not
     /// say which one it saw.
     pub fn is_observed(&self) -> bool {
-        self.number("/status/observedGeneration")
-            .is_none_or(|observed| observed >= self.generation())
+        self.number("/status/observedGeneration").is_none_or(|observed| observed >= self.generation())
     }
 
     /// Whether its deletion was asked for.
@@ -203,10 +194,7 @@ impl Object {
 
     /// What has to be done before it can go.
     pub fn finalizers(&self) -> Vec<&str> {
-        self.list("/metadata/finalizers")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect()
+        self.list("/metadata/finalizers").iter().filter_map(Value::as_str).collect()
     }
 
     /// The uids of its owners.
@@ -219,17 +207,8 @@ impl Object {
 
     /// This life of it, by name.
     pub fn refer(&self) -> ObjectRef {
-        let reference = ObjectRef::new(
-            self.api_version(),
-            self.kind(),
-            self.namespace(),
-            self.name(),
-        );
-        if self.uid().is_empty() {
-            reference
-        } else {
-            reference.with_uid(self.uid())
-        }
+        let reference = ObjectRef::new(self.api_version(), self.kind(), self.namespace(), self.name());
+        if self.uid().is_empty() { reference } else { reference.with_uid(self.uid()) }
     }
 }
 
@@ -258,9 +237,7 @@ mod tests {
     #[test]
     fn a_status_of_an_older_generation_is_not_about_this_object() {
         let status = |observed: Value| {
-            Object::new(
-                json!({"metadata": {"generation": 3}, "status": {"observedGeneration": observed}}),
-            )
+            Object::new(json!({"metadata": {"generation": 3}, "status": {"observedGeneration": observed}}))
         };
         assert!(!status(json!(2)).is_observed());
         assert!(status(json!(3)).is_observed());

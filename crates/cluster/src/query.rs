@@ -22,20 +22,12 @@ pub struct Query {
 impl Query {
     /// All objects of a kind, in every namespace.
     pub fn all(kind: &Kind) -> Self {
-        Self {
-            kind: kind.clone(),
-            namespace: None,
-            labels: None,
-            fields: None,
-        }
+        Self { kind: kind.clone(), namespace: None, labels: None, fields: None }
     }
 
     /// The objects of a kind in a namespace.
     pub fn within(kind: &Kind, namespace: &str) -> Self {
-        Self {
-            namespace: Some(namespace.to_owned()).filter(|_| kind.namespaced),
-            ..Self::all(kind)
-        }
+        Self { namespace: Some(namespace.to_owned()).filter(|_| kind.namespaced), ..Self::all(kind) }
     }
 
     /// The object of that name.
@@ -63,24 +55,15 @@ impl Query {
 
     /// The name, when it asks for one object.
     pub fn name(&self) -> Option<&str> {
-        self.fields
-            .as_deref()?
-            .strip_prefix("metadata.name=")
-            .filter(|name| !name.contains(','))
+        self.fields.as_deref()?.strip_prefix("metadata.name=").filter(|name| !name.contains(','))
     }
 
     /// What it asks for, as causes name it: the object, or the kind with the selector in angle brackets.
     pub fn object(&self) -> ObjectRef {
         let name = self.name().map(str::to_owned).unwrap_or_else(|| {
-            let selectors: Vec<&str> = [&self.labels, &self.fields]
-                .into_iter()
-                .filter_map(|selector| selector.as_deref())
-                .collect();
-            if selectors.is_empty() {
-                "<any>".to_owned()
-            } else {
-                format!("<{}>", selectors.join(","))
-            }
+            let selectors: Vec<&str> =
+                [&self.labels, &self.fields].into_iter().filter_map(|selector| selector.as_deref()).collect();
+            if selectors.is_empty() { "<any>".to_owned() } else { format!("<{}>", selectors.join(",")) }
         });
         self.kind.object(self.namespace.as_deref(), &name)
     }
@@ -131,10 +114,7 @@ pub(crate) fn with_parameters(path: &str, pairs: &[(&str, String)]) -> String {
     if pairs.is_empty() {
         return path.to_owned();
     }
-    let pairs: Vec<String> = pairs
-        .iter()
-        .map(|(key, value)| format!("{key}={}", encode(value)))
-        .collect();
+    let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={}", encode(value))).collect();
     format!("{path}?{}", pairs.join("&"))
 }
 
@@ -190,10 +170,7 @@ mod tests {
         let query = Query::named(&kinds::POD, Some("ns"), "burn");
         assert_eq!(query.name(), Some("burn"));
         assert_eq!(query.to_string(), "Pod/ns/burn");
-        assert_eq!(
-            Query::within(&kinds::POD, "ns").labels("app=x").to_string(),
-            "Pod/ns/<app=x>"
-        );
+        assert_eq!(Query::within(&kinds::POD, "ns").labels("app=x").to_string(), "Pod/ns/<app=x>");
         assert_eq!(query, Query::named(&kinds::POD, Some("ns"), "burn"));
     }
 }

@@ -54,28 +54,15 @@ pub(crate) fn cluster(script: &Script) -> Cluster {
                 body: body.collect().await.unwrap().to_bytes(),
             };
             let answer = script.answer.lock().unwrap();
-            let (status, value) =
-                answer.as_ref().unwrap()(&asked).map_err(std::io::Error::other)?;
+            let (status, value) = answer.as_ref().unwrap()(&asked).map_err(std::io::Error::other)?;
             let body = match value {
                 Value::String(text) => text,
                 value => value.to_string(),
             };
-            Ok::<_, std::io::Error>(
-                Response::builder()
-                    .status(status)
-                    .body(Full::new(Bytes::from(body)))
-                    .unwrap(),
-            )
+            Ok::<_, std::io::Error>(Response::builder().status(status).body(Full::new(Bytes::from(body))).unwrap())
         }
     });
     let client = kube::Client::new(service, "default");
-    let info = ClusterInfo {
-        server: "https://api.example.test:6443".to_owned(),
-        ..ClusterInfo::default()
-    };
-    Cluster::from_client(
-        client,
-        info,
-        Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
-    )
+    let info = ClusterInfo { server: "https://api.example.test:6443".to_owned(), ..ClusterInfo::default() };
+    Cluster::from_client(client, info, Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))
 }

@@ -38,10 +38,7 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self {
-            budget: Duration::from_secs(120),
-            attempt: Duration::from_secs(60),
-        }
+        Self { budget: Duration::from_secs(120), attempt: Duration::from_secs(60) }
     }
 }
 
@@ -56,8 +53,7 @@ pub(crate) fn pause(attempts: u32) -> Duration {
 }
 
 /// Makes a client from the credentials as they are now.
-pub(crate) type Reload =
-    Box<dyn Fn() -> BoxFuture<'static, Result<kube::Client, String>> + Send + Sync>;
+pub(crate) type Reload = Box<dyn Fn() -> BoxFuture<'static, Result<kube::Client, String>> + Send + Sync>;
 
 /// A request that can be sent again.
 #[derive(Clone, Debug)]
@@ -77,15 +73,7 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn read(verb: &'static str, path: String, object: ObjectRef) -> Self {
-        Self {
-            verb,
-            method: Method::GET,
-            path,
-            content_type: None,
-            body: Bytes::new(),
-            object,
-            repeatable: true,
-        }
+        Self { verb, method: Method::GET, path, content_type: None, body: Bytes::new(), object, repeatable: true }
     }
 }
 
@@ -118,11 +106,7 @@ pub(crate) enum Failure {
     /// The credentials could not be had: plugin, token file.
     Credentials(String),
     /// An answer that says no.
-    Said {
-        code: u16,
-        body: Bytes,
-        retry_after: Option<Duration>,
-    },
+    Said { code: u16, body: Bytes, retry_after: Option<Duration> },
 }
 
 impl Failure {
@@ -149,9 +133,7 @@ impl Failure {
 
     pub(crate) fn describe(&self) -> String {
         match self {
-            Failure::Lost(text) | Failure::Certificate(text) | Failure::Credentials(text) => {
-                text.clone()
-            }
+            Failure::Lost(text) | Failure::Certificate(text) | Failure::Credentials(text) => text.clone(),
             Failure::Said { code, body, .. } => {
                 let object = ObjectRef::thing("server", "");
                 match ClusterError::of_answer(*code, body, "get", &object) {
@@ -217,22 +199,14 @@ impl Transport {
             attempts += 1;
             let failure = match self.once(call).await {
                 Ok(reply) => {
-                    return Ok(Answer {
-                        status: reply.status,
-                        body: reply.body,
-                        attempts,
-                        warnings: reply.warnings,
-                    });
+                    return Ok(Answer { status: reply.status, body: reply.body, attempts, warnings: reply.warnings });
                 }
                 Err(failure) => failure,
             };
             let now = self.clock.now();
             let since = *since.get_or_insert(now);
             let spent = now.duration_since(since).unsigned_abs();
-            let wait = failure
-                .retry_after()
-                .unwrap_or_else(|| pause(attempts))
-                .min(self.patience.budget);
+            let wait = failure.retry_after().unwrap_or_else(|| pause(attempts)).min(self.patience.budget);
             let budget = match &failure {
                 Failure::Said { code: 500, .. } => INTERNAL_ERRORS_PASS.min(self.patience.budget),
                 _ => self.patience.budget,
@@ -256,27 +230,15 @@ impl Transport {
     ) -> ClusterError {
         let server = self.server.clone();
         match failure {
-            Failure::Certificate(message) => ClusterError::Certificate {
-                server,
-                message: message.clone(),
-            },
-            Failure::Credentials(message) => ClusterError::Unauthorized {
-                server,
-                user: self.user.clone(),
-                message: message.clone(),
-            },
-            Failure::Lost(_)
-            | Failure::Said {
-                code: 502..=504, ..
-            } => ClusterError::Unreachable {
-                server,
-                since,
-                last: failure.describe(),
-            },
+            Failure::Certificate(message) => ClusterError::Certificate { server, message: message.clone() },
+            Failure::Credentials(message) => {
+                ClusterError::Unauthorized { server, user: self.user.clone(), message: message.clone() }
+            }
+            Failure::Lost(_) | Failure::Said { code: 502..=504, .. } => {
+                ClusterError::Unreachable { server, since, last: failure.describe() }
+            }
             Failure::Said { code: 429, .. } => ClusterError::Throttled { server, since },
-            Failure::Said {
-                code: 401, body, ..
-            } => ClusterError::Unauthorized {
+            Failure::Said { code: 401, body, .. } => ClusterError::Unauthorized {
                 server,
                 user: self.user.clone(),
                 message: match ClusterError::of_answer(401, body, verb, object) {
@@ -294,16 +256,10 @@ impl Transport {
             let response = self.send(call).await?;
             let status = response.status().as_u16();
             let warnings = response.headers().get_all(header::WARNING).iter();
-            let warnings = warnings
-                .filter_map(|value| warning(value.to_str().ok()?))
-                .collect();
+            let warnings = warnings.filter_map(|value| warning(value.to_str().ok()?)).collect();
             let body = response.into_body().collect().await;
             let body = body.map_err(|error| Failure::Lost(root(&error)))?;
-            Ok(Reply {
-                status,
-                body: body.to_bytes(),
-                warnings,
-            })
+            Ok(Reply { status, body: body.to_bytes(), warnings })
         };
         self.limited(attempt).await
     }
@@ -313,10 +269,7 @@ impl Transport {
         self.limited(self.send(call)).await
     }
 
-    async fn limited<T>(
-        &self,
-        attempt: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+    async fn limited<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let limit = self.patience.attempt;
         tokio::select! {
             biased;
@@ -356,23 +309,13 @@ impl Transport {
         Ok(Some(client))
     }
 
-    async fn send_with(
-        &self,
-        client: &kube::Client,
-        call: &Call,
-    ) -> Result<Response<Body>, Failure> {
-        *lock(&self.traffic)
-            .requests
-            .entry(call.verb.to_owned())
-            .or_default() += 1;
+    async fn send_with(&self, client: &kube::Client, call: &Call) -> Result<Response<Body>, Failure> {
+        *lock(&self.traffic).requests.entry(call.verb.to_owned()).or_default() += 1;
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(&call.path)
             .header(header::ACCEPT, "application/json")
-            .header(
-                header::USER_AGENT,
-                concat!("tbx/", env!("CARGO_PKG_VERSION")),
-            );
+            .header(header::USER_AGENT, concat!("tbx/", env!("CARGO_PKG_VERSION")));
         if let Some(content_type) = call.content_type {
             request = request.header(header::CONTENT_TYPE, content_type);
         }
@@ -396,11 +339,7 @@ impl Transport {
             .map(Duration::from_secs);
         let body = response.into_body().collect().await;
         let body = body.map_err(|error| Failure::Lost(root(&error)))?;
-        Err(Failure::Said {
-            code,
-            body: body.to_bytes(),
-            retry_after,
-        })
+        Err(Failure::Said { code, body: body.to_bytes(), retry_after })
     }
 }
 
@@ -411,10 +350,7 @@ fn warning(header: &str) -> Option<String> {
 }
 
 fn is_refused(failure: &Failure) -> bool {
-    matches!(
-        failure,
-        Failure::Said { code: 401, .. } | Failure::Credentials(_)
-    )
+    matches!(failure, Failure::Said { code: 401, .. } | Failure::Credentials(_))
 }
 
 /// The causes of an error, outermost first.
@@ -427,10 +363,7 @@ fn chain<'a>(
 
 /// What lies at the bottom of an error.
 fn root(error: &(dyn std::error::Error + 'static)) -> String {
-    chain(error)
-        .last()
-        .map(ToString::to_string)
-        .unwrap_or_default()
+    chain(error).last().map(ToString::to_string).unwrap_or_default()
 }
 
 fn lost(error: &kube::Error) -> Failure {

@@ -18,10 +18,7 @@ pub fn gone(objects: &[Object], target: &ObjectRef) -> Verdict<()> {
     let text = match (found.is_deleting(), found.finalizers()) {
         (false, _) => "is still there and nobody has asked for its deletion".to_owned(),
         (true, finalizers) if finalizers.is_empty() => "is being deleted".to_owned(),
-        (true, finalizers) => format!(
-            "is being deleted and waits for its finalizers {}",
-            finalizers.join(", ")
-        ),
+        (true, finalizers) => format!("is being deleted and waits for its finalizers {}", finalizers.join(", ")),
     };
     Verdict::Pending(Why::waiting(found.refer(), "being-deleted", text))
 }
@@ -31,7 +28,6 @@ pub(crate) fn crd_serves(definitions: &[Object], version: &str) -> bool {
     definitions.iter().any(|definition| {
         let established = definition.condition("Established");
         let serves = |served: &Value| served["name"] == version && served["served"] == true;
-        established.is_some_and(|condition| condition.is_true())
-            && definition.list("/spec/versions").iter().any(serves)
+        established.is_some_and(|condition| condition.is_true()) && definition.list("/spec/versions").iter().any(serves)
     })
 }

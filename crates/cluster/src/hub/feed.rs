@@ -46,9 +46,7 @@ struct State {
 impl State {
     fn snapshot(&mut self) -> Arc<[Object]> {
         let objects = &self.objects;
-        self.snapshot
-            .get_or_insert_with(|| objects.values().cloned().collect())
-            .clone()
+        self.snapshot.get_or_insert_with(|| objects.values().cloned().collect()).clone()
     }
 }
 
@@ -62,21 +60,12 @@ pub(super) struct Feed {
 }
 
 fn key(object: &Object) -> Key {
-    (
-        object.namespace().unwrap_or_default().to_owned(),
-        object.name().to_owned(),
-    )
+    (object.namespace().unwrap_or_default().to_owned(), object.name().to_owned())
 }
 
 impl Feed {
     pub(super) fn new(query: Query, transport: Arc<Transport>, hub: Weak<Hub>) -> Self {
-        Self {
-            query,
-            transport,
-            hub,
-            version: watch::Sender::new(0),
-            state: Mutex::default(),
-        }
+        Self { query, transport, hub, version: watch::Sender::new(0), state: Mutex::default() }
     }
 
     fn update(&self, change: impl FnOnce(&mut State) -> bool) {
@@ -99,11 +88,7 @@ impl Feed {
                 || state.away.is_some()
                 || state.refused.is_some()
                 || state.objects != objects;
-            *state = State {
-                objects,
-                listed: true,
-                ..State::default()
-            };
+            *state = State { objects, listed: true, ..State::default() };
             news
         });
     }
@@ -136,11 +121,7 @@ impl Feed {
             Failure::Lost(text) => {
                 format!("the API server is not reachable since {{since}}: {text}")
             }
-            other => format!(
-                "{} cannot be read since {{since}}: {}",
-                self.query.kind.full_name(),
-                other.describe()
-            ),
+            other => format!("{} cannot be read since {{since}}: {}", self.query.kind.full_name(), other.describe()),
         };
         self.update(|state| {
             let since = state.away.as_ref().map_or(now, |(since, _)| *since);
@@ -160,10 +141,7 @@ impl Feed {
     pub(super) fn not_served(&self) {
         self.update(|state| {
             let news = !state.not_served || state.away.is_some() || state.refused.is_some();
-            *state = State {
-                not_served: true,
-                ..State::default()
-            };
+            *state = State { not_served: true, ..State::default() };
             news
         });
     }
@@ -200,19 +178,12 @@ impl Feed {
             let text = format!("{} ({}) is not served yet", kind.full_name(), kind.version);
             let why = Why::waiting(self.query.object(), "kind-not-served", text).or_else(
                 FailureVerdict::Configuration,
-                format!(
-                    "check that what defines it is installed: oc get crd {}",
-                    kind.full_name()
-                ),
+                format!("check that what defines it is installed: oc get crd {}", kind.full_name()),
             );
             return View::NotServed(why);
         }
         if !state.listed {
-            return View::Pending(Why::waiting(
-                self.query.object(),
-                "listing",
-                "is being looked for",
-            ));
+            return View::Pending(Why::waiting(self.query.object(), "listing", "is being looked for"));
         }
         View::Objects(state.snapshot())
     }

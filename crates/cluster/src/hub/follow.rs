@@ -87,10 +87,7 @@ fn trouble(feed: &Feed, failure: &Failure, refused_since: &mut Option<Timestamp>
     if may_pass && lasted < REFUSALS_PASS {
         feed.away(failure);
     } else {
-        feed.refused(
-            feed.transport
-                .give_up(failure, since, "list", &feed.query.object()),
-        );
+        feed.refused(feed.transport.give_up(failure, since, "list", &feed.query.object()));
     }
 }
 
@@ -139,9 +136,7 @@ async fn watch(feed: &Feed, mut version: String) -> End {
                     Ending::ListAgain => return End::ListAgain,
                 }
             }
-            Err(Failure::Said {
-                code: 405 | 501, ..
-            }) => return End::NotWatchable,
+            Err(Failure::Said { code: 405 | 501, .. }) => return End::NotWatchable,
             Err(failure) if failure.is_passing() => {
                 feed.away(&failure);
                 attempts += 1;
@@ -169,11 +164,7 @@ fn call(query: &Query, version: &str) -> Call {
     if !version.is_empty() {
         parameters.push(("resourceVersion", version.to_owned()));
     }
-    Call::read(
-        "watch",
-        with_parameters(&query.path(), &parameters),
-        query.object(),
-    )
+    Call::read("watch", with_parameters(&query.path(), &parameters), query.object())
 }
 
 enum Ending {
@@ -209,11 +200,7 @@ async fn read(feed: &Feed, mut body: kube::client::Body, version: &mut String) -
                 Event::Error(code, message) => {
                     tracing::debug!(query = %feed.query, code, message, "the watch was ended by the server");
                     // Anything but "too old" may be resumed, and a version that is too old is told so again.
-                    ending = Some(if code == 410 {
-                        Ending::ListAgain
-                    } else {
-                        Ending::Resume
-                    });
+                    ending = Some(if code == 410 { Ending::ListAgain } else { Ending::Resume });
                     break;
                 }
                 Event::Garbage => {

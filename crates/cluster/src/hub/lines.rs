@@ -59,10 +59,7 @@ fn event(line: &[u8]) -> Option<Event> {
             None => Event::Garbage,
         },
         Some("ERROR") => Event::Error(
-            object["code"]
-                .as_u64()
-                .and_then(|code| code.try_into().ok())
-                .unwrap_or(500),
+            object["code"].as_u64().and_then(|code| code.try_into().ok()).unwrap_or(500),
             object["message"].as_str().unwrap_or_default().to_owned(),
         ),
         _ => Event::Garbage,
@@ -83,13 +80,7 @@ mod tests {
             let mut lines = Lines::default();
             let mut events = lines.push(&text.as_bytes()[..cut]);
             events.extend(lines.push(&text.as_bytes()[cut..]));
-            assert_eq!(
-                events,
-                [
-                    Event::Put(json!({"a": 1})),
-                    Event::Error(410, "too old".to_owned())
-                ]
-            );
+            assert_eq!(events, [Event::Put(json!({"a": 1})), Event::Error(410, "too old".to_owned())]);
         }
     }
 

@@ -34,10 +34,7 @@ pub(crate) struct Hub {
 
 impl Hub {
     pub(crate) fn new(transport: Arc<Transport>) -> Arc<Self> {
-        Arc::new(Self {
-            transport,
-            running: Mutex::default(),
-        })
+        Arc::new(Self { transport, running: Mutex::default() })
     }
 
     /// The watch for a query: the one that is running, or a new one that starts when it is first looked at.
@@ -48,10 +45,7 @@ impl Hub {
             return Watched { running: watch };
         }
         let feed = Feed::new(query.clone(), self.transport.clone(), Arc::downgrade(self));
-        let watch = Arc::new(Running {
-            feed: Arc::new(feed),
-            task: Mutex::default(),
-        });
+        let watch = Arc::new(Running { feed: Arc::new(feed), task: Mutex::default() });
         running.insert(query, Arc::downgrade(&watch));
         Watched { running: watch }
     }

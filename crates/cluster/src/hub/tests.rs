@@ -29,17 +29,12 @@ async fn equal_queries_share_a_watch_and_a_deletion_between_lists_is_seen() {
         } else {
             json!([{"metadata": {"name": "b"}}])
         };
-        Ok((
-            200,
-            json!({"metadata": {"resourceVersion": "5"}, "items": items}),
-        ))
+        Ok((200, json!({"metadata": {"resourceVersion": "5"}, "items": items})))
     });
     let cluster = cluster(&script);
     let one = cluster.watch(Query::all(&kinds::NODE));
     let two = cluster.watch(Query::all(&kinds::NODE));
-    assert!(
-        matches!(one.judge(|_| Verdict::Done(())), Verdict::Pending(why) if why.code == "listing")
-    );
+    assert!(matches!(one.judge(|_| Verdict::Done(())), Verdict::Pending(why) if why.code == "listing"));
     let mut changes = one.subscribe();
     changes.changed().await.unwrap();
     assert_eq!(names(&two.objects()), ["a", "b"]);
@@ -47,8 +42,5 @@ async fn equal_queries_share_a_watch_and_a_deletion_between_lists_is_seen() {
     assert!(matches!(away, Verdict::Pending(why) if why.code == "api-unreachable"));
     changes.changed().await.unwrap();
     assert_eq!(names(&two.objects()), ["b"]);
-    assert_eq!(
-        one.judge(|objects| Verdict::Done(objects.len())),
-        Verdict::Done(1)
-    );
+    assert_eq!(one.judge(|objects| Verdict::Done(objects.len())), Verdict::Done(1));
 }

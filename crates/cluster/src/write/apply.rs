@@ -4,9 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 use toolbox_engine::{StepCx, Why};
 
-use super::{
-    Applied, Change, MANAGED_BY, MANAGER, RUN, call, is_dry_only, keep, named, would_create,
-};
+use super::{Applied, Change, MANAGED_BY, MANAGER, RUN, call, is_dry_only, keep, named, would_create};
 use crate::cluster::Cluster;
 use crate::object::Object;
 use crate::query::{path, with_parameters};
@@ -21,10 +19,7 @@ impl Cluster {
         let before = self.before(cx, &target).await?;
         let mut manifest = object;
         self.mark(&mut manifest, before.as_ref());
-        let mut parameters = vec![
-            ("fieldManager", MANAGER.to_owned()),
-            ("force", self.force_conflicts.to_string()),
-        ];
+        let mut parameters = vec![("fieldManager", MANAGER.to_owned()), ("force", self.force_conflicts.to_string())];
         if cx.dry() {
             parameters.push(("dryRun", "All".to_owned()));
         }
@@ -45,10 +40,7 @@ impl Cluster {
                         None => would_create(cx, &target.object, manifest),
                         Some(before) => {
                             cx.would(format!("change {}", named(&target.object)));
-                            Applied {
-                                object: before,
-                                change: Change::Updated,
-                            }
+                            Applied { object: before, change: Change::Updated }
                         }
                     });
                 }
@@ -57,10 +49,7 @@ impl Cluster {
             return Ok(match &before {
                 None => {
                     cx.would(format!("create {}", named(&target.object)));
-                    Applied {
-                        object: after,
-                        change: Change::Created,
-                    }
+                    Applied { object: after, change: Change::Created }
                 }
                 Some(before) => self.changed(cx, before, after, &manifest),
             });
@@ -75,17 +64,11 @@ impl Cluster {
             // Somebody else made it between our look and our apply: theirs, and changed by us.
             None if answer.status != 201 && answer.attempts == 1 => {
                 cx.changed(&after.refer(), json!({}));
-                Ok(Applied {
-                    object: after,
-                    change: Change::Updated,
-                })
+                Ok(Applied { object: after, change: Change::Updated })
             }
             None => {
                 cx.made(&after.refer());
-                Ok(Applied {
-                    object: after,
-                    change: Change::Created,
-                })
+                Ok(Applied { object: after, change: Change::Created })
             }
             Some(before) => Ok(self.changed(cx, before, after, &manifest)),
         }

@@ -6,9 +6,7 @@ use http::Method;
 use serde_json::Value;
 use toolbox_engine::{StepCx, Why};
 
-use super::{
-    Applied, Change, MANAGER, REQUEST, Target, call, is_dry_only, keep, merge, named, would_create,
-};
+use super::{Applied, Change, MANAGER, REQUEST, Target, call, is_dry_only, keep, merge, named, would_create};
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
 use crate::object::Object;
@@ -34,13 +32,7 @@ impl Cluster {
         }
     }
 
-    async fn post(
-        &self,
-        cx: &StepCx,
-        target: &Target,
-        wanted: &Value,
-        mut manifest: Value,
-    ) -> Result<Applied, Why> {
+    async fn post(&self, cx: &StepCx, target: &Target, wanted: &Value, mut manifest: Value) -> Result<Applied, Why> {
         let number = self.shared.creates.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}/{}/{number}", self.run_id, cx.id());
         if !cx.dry() {
@@ -113,9 +105,7 @@ impl Cluster {
             None => Query::all(&target.kind),
         };
         let found = self.list(&query).await?;
-        Ok(found
-            .into_iter()
-            .find(|object| object.annotation(REQUEST) == Some(mark)))
+        Ok(found.into_iter().find(|object| object.annotation(REQUEST) == Some(mark)))
     }
 
     /// The name is taken: good when what is there is what was wanted.
@@ -127,26 +117,15 @@ impl Cluster {
         error: Option<ClusterError>,
     ) -> Result<Applied, Why> {
         if merge::holds(found.value(), wanted) {
-            return Ok(Applied {
-                object: found,
-                change: Change::Unchanged,
-            });
+            return Ok(Applied { object: found, change: Change::Unchanged });
         }
-        let error = error.unwrap_or_else(|| ClusterError::AlreadyExists {
-            object: target.object.clone(),
-        });
+        let error = error.unwrap_or_else(|| ClusterError::AlreadyExists { object: target.object.clone() });
         let differences = merge::differences(found.value(), wanted, wanted).join("\n");
-        Err(Why::from(error).with(
-            format!("what differs in {}", named(&target.object)),
-            differences,
-        ))
+        Err(Why::from(error).with(format!("what differs in {}", named(&target.object)), differences))
     }
 }
 
 fn created(cx: &StepCx, object: Object) -> Applied {
     cx.made(&object.refer());
-    Applied {
-        object,
-        change: Change::Created,
-    }
+    Applied { object, change: Change::Created }
 }

@@ -38,14 +38,8 @@ impl Cluster {
             "propagationPolicy": "Background",
             "preconditions": {"uid": found.uid()},
         });
-        let request = call(
-            "delete",
-            Method::DELETE,
-            path(&kind, namespace, &target.name),
-            "application/json",
-            &body,
-            &object,
-        );
+        let request =
+            call("delete", Method::DELETE, path(&kind, namespace, &target.name), "application/json", &body, &object);
         match self.shared.transport.call(&request).await {
             Ok(_) => {
                 cx.deleted(&object);

@@ -23,12 +23,10 @@ fn bare(object: &Value) -> Value {
 /// Whether everything that `wanted` says is already so in `found`. Lists must be equal.
 pub(crate) fn holds(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| match found.get(key) {
-                Some(found) => holds(found, wanted),
-                None => wanted.is_null(),
-            })
-        }
+        (Value::Object(found), Value::Object(wanted)) => wanted.iter().all(|(key, wanted)| match found.get(key) {
+            Some(found) => holds(found, wanted),
+            None => wanted.is_null(),
+        }),
         (found, wanted) => found == wanted,
     }
 }
@@ -67,33 +65,16 @@ pub(crate) fn differences(before: &Value, after: &Value, wanted: &Value) -> Vec<
     found
 }
 
-fn collect(
-    before: Option<&Value>,
-    after: Option<&Value>,
-    wanted: &Value,
-    at: &str,
-    found: &mut Vec<String>,
-) {
+fn collect(before: Option<&Value>, after: Option<&Value>, wanted: &Value, at: &str, found: &mut Vec<String>) {
     if before == after {
         return;
     }
     match wanted {
         Value::Object(map) if !map.is_empty() => {
             for (key, wanted) in map {
-                let at = if at.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{at}.{key}")
-                };
-                let inside =
-                    |value: Option<&Value>| value.and_then(|value| value.get(key)).cloned();
-                collect(
-                    inside(before).as_ref(),
-                    inside(after).as_ref(),
-                    wanted,
-                    &at,
-                    found,
-                );
+                let at = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+                let inside = |value: Option<&Value>| value.and_then(|value| value.get(key)).cloned();
+                collect(inside(before).as_ref(), inside(after).as_ref(), wanted, &at, found);
             }
         }
         _ => found.push(format!("{at} {} → {}", short(before), short(after))),
@@ -138,10 +119,7 @@ mod tests {
         let before = json!({"spec": {"channel": "stable", "name": "nfd", "list": [1]}});
         let wanted = json!({"spec": {"channel": "4.11", "name": "nfd", "list": [1, 2], "new": 1}});
         let back = undo(&before, &wanted);
-        assert_eq!(
-            back,
-            json!({"spec": {"channel": "stable", "list": [1], "new": null}})
-        );
+        assert_eq!(back, json!({"spec": {"channel": "stable", "list": [1], "new": null}}));
         let mut after = before.clone();
         json_patch_like(&mut after, &wanted);
         json_patch_like(&mut after, &back);
@@ -172,10 +150,7 @@ mod tests {
         let before = json!({"spec": {"channel": "stable", "other": 1}});
         let after = json!({"spec": {"channel": "4.11", "other": 2, "replicas": 1}});
         let wanted = json!({"spec": {"channel": "4.11", "replicas": 1}});
-        assert_eq!(
-            differences(&before, &after, &wanted),
-            ["spec.channel stable → 4.11", "spec.replicas (unset) → 1"]
-        );
+        assert_eq!(differences(&before, &after, &wanted), ["spec.channel stable → 4.11", "spec.replicas (unset) → 1"]);
     }
 
     #[test]
@@ -183,10 +158,7 @@ mod tests {
         let before = json!({"metadata": {"name": "a", "resourceVersion": "1"}, "status": {"n": 1}});
         let after = json!({"metadata": {"name": "a", "resourceVersion": "2", "generation": 1}});
         assert!(same(&before, &after));
-        assert!(!same(
-            &before,
-            &json!({"metadata": {"name": "a"}, "spec": {}})
-        ));
+        assert!(!same(&before, &json!({"metadata": {"name": "a"}, "spec": {}})));
     }
 
     #[test]
@@ -198,8 +170,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_written_without_its_values() {
-        let secret =
-            json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"token": "s3cret"}});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"token": "s3cret"}});
         assert!(!without_secrets(&secret).to_string().contains("s3cret"));
     }
 }

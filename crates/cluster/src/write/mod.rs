@@ -100,11 +100,7 @@ impl Cluster {
     async fn target(&self, cx: &StepCx, manifest: &Value) -> Result<Option<Target>, Why> {
         let object = crate::query::refer(manifest);
         let invalid = |message: &str| {
-            Why::from(ClusterError::Invalid {
-                object: object.clone(),
-                causes: Vec::new(),
-                message: message.to_owned(),
-            })
+            Why::from(ClusterError::Invalid { object: object.clone(), causes: Vec::new(), message: message.to_owned() })
         };
         if object.api_version.is_empty() || object.kind.is_empty() {
             return Err(invalid("it has no apiVersion or no kind"));
@@ -197,10 +193,7 @@ impl Cluster {
     /// Journals and describes a change of an object that was there before.
     fn changed(&self, cx: &StepCx, before: &Object, after: Object, wanted: &Value) -> Applied {
         if merge::same(before.value(), after.value()) {
-            return Applied {
-                object: after,
-                change: Change::Unchanged,
-            };
+            return Applied { object: after, change: Change::Unchanged };
         }
         let differences = merge::differences(before.value(), after.value(), wanted).join(", ");
         if cx.dry() {
@@ -209,20 +202,14 @@ impl Cluster {
             tracing::debug!(object = %after.refer(), differences, "changed");
             cx.changed(&after.refer(), merge::undo(before.value(), wanted));
         }
-        Applied {
-            object: after,
-            change: Change::Updated,
-        }
+        Applied { object: after, change: Change::Updated }
     }
 }
 
 /// A dry run of something that cannot be tried yet, because what it needs is made by an earlier step.
 fn would_create(cx: &StepCx, object: &ObjectRef, manifest: Value) -> Applied {
     cx.would(format!("create {}", named(object)));
-    Applied {
-        object: Object::new(manifest),
-        change: Change::Created,
-    }
+    Applied { object: Object::new(manifest), change: Change::Created }
 }
 
 /// Whether a dry run failed only because something is missing that an earlier step would have made, or because an
@@ -259,23 +246,11 @@ fn call(
 /// Keeps what was sent with the artifacts, secrets out. JSON is YAML too, and every reader takes it.
 fn keep(cx: &StepCx, object: &ObjectRef, suffix: &str, manifest: &Value) {
     let mut name = object.kind.to_lowercase();
-    for part in [object.namespace.as_deref(), Some(&*object.name)]
-        .into_iter()
-        .flatten()
-    {
+    for part in [object.namespace.as_deref(), Some(&*object.name)].into_iter().flatten() {
         name.push('-');
-        name.extend(part.chars().map(|c| {
-            if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') {
-                c
-            } else {
-                '_'
-            }
-        }));
+        name.extend(part.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') { c } else { '_' }));
     }
     let manifest = merge::without_secrets(manifest);
     let text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
-    cx.file(
-        &format!("manifests/{name}{suffix}.json"),
-        format!("{text}\n"),
-    );
+    cx.file(&format!("manifests/{name}{suffix}.json"), format!("{text}\n"));
 }

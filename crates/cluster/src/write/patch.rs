@@ -40,17 +40,11 @@ impl Cluster {
                         manifest[key] = value.clone();
                     }
                 }
-                return Ok(Applied {
-                    object: Object::new(manifest),
-                    change: Change::Updated,
-                });
+                return Ok(Applied { object: Object::new(manifest), change: Change::Updated });
             }
         };
         if merge::holds(before.value(), &patch) {
-            return Ok(Applied {
-                object: before,
-                change: Change::Unchanged,
-            });
+            return Ok(Applied { object: before, change: Change::Unchanged });
         }
         let mut parameters = vec![("fieldManager", MANAGER.to_owned())];
         if cx.dry() {
@@ -71,10 +65,7 @@ impl Cluster {
             Err(error) if cx.dry() && is_dry_only(&error) => {
                 let differences = merge::differences(before.value(), &patch, &patch).join(", ");
                 cx.would(format!("change {}: {differences}", named(&object)));
-                Ok(Applied {
-                    object: before,
-                    change: Change::Updated,
-                })
+                Ok(Applied { object: before, change: Change::Updated })
             }
             Err(error) => Err(error.into()),
         }

@@ -26,10 +26,7 @@ async fn a_create_whose_answer_was_lost_is_looked_for_before_it_is_repeated() {
             }
             _ => Ok(match &*stored {
                 Some(object) => (200, object.clone()),
-                None => (
-                    404,
-                    json!({"reason": "NotFound", "details": {"name": "burn"}}),
-                ),
+                None => (404, json!({"reason": "NotFound", "details": {"name": "burn"}})),
             }),
         }
     });
@@ -46,11 +43,7 @@ async fn a_create_whose_answer_was_lost_is_looked_for_before_it_is_repeated() {
             Ok(Step::Changed((), applied.what()))
         }
     });
-    let outcome = run(
-        plan,
-        RunOptions::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH)),
-    )
-    .await;
+    let outcome = run(plan, RunOptions::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))).await;
     assert_eq!(outcome.exit, Exit::Done, "{:?}", outcome.why);
     assert_eq!(cluster.traffic().requests["create"], 1);
 }

@@ -1,0 +1,115 @@
+//! InstallPlans: which one is ours, who else is in it, and what its phase means.
+
+use std::collections::BTreeSet;
+
+use toolbox_engine::{Verdict, Why};
+
+use crate::Object;
+
+use super::OlmCause;
+
+/// The plan to approve, or why none can be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlanChoice {
+    /// None installs the version asked for yet.
+    None,
+    /// This one does.
+    Plan(Object),
+    /// OLM offers other versions of the package only.
+    Other(Object, OlmCause),
+}
+
+fn csvs(plan: &Object) -> Vec<String> {
+    plan.list("/spec/clusterServiceVersionNames").iter().filter_map(|name| name.as_str()).map(str::to_owned).collect()
+}
+
+/// The newest plan that installs `csv`. A plan for another version of the package that OLM wants approved first is told
+/// apart from no plan at all.
+pub fn choose_plan(plans: &[Object], subscription: &Object, csv: &str) -> PlanChoice {
+    let generation = |plan: &Object| plan.number("/spec/generation").unwrap_or(0);
+    let alive = || plans.iter().filter(|plan| !plan.is_deleting());
+    let ours = alive()
+        .filter(|plan| csvs(plan).iter().any(|name| name == csv))
+        .max_by_key(|plan| (generation(plan), plan.name().to_owned()));
+    if let Some(plan) = ours {
+        return PlanChoice::Plan(plan.clone());
+    }
+    let named =
+        subscription.text("/status/installPlanRef/name").or_else(|| subscription.text("/status/installplan/name"));
+    let other = alive()
+        .find(|plan| Some(plan.name()) == named)
+        .filter(|plan| plan.text("/status/phase") == Some("RequiresApproval"))
+        // While the plan is being written the Subscription may still name the one before.
+        .filter(|_| subscription.text("/status/state") == Some("UpgradePending"))
+        .filter(|_| subscription.text("/status/currentCSV") != Some(csv));
+    match other {
+        Some(plan) => {
+            PlanChoice::Other(plan.clone(), OlmCause::WrongPlan { offered: csvs(plan), wanted: csv.to_owned() })
+        }
+        None => PlanChoice::None,
+    }
+}
+
+/// Who else the plan would install: every CSV but the one wanted, except those that it brings along as dependencies,
+/// which no Subscription of somebody else asks for.
+pub fn strangers(plan: &Object, wanted: &str, requires_others: bool, subscriptions: &[Object]) -> Vec<String> {
+    let subscribed: BTreeSet<&str> = subscriptions
+        .iter()
+        .filter(|subscription| subscription.namespace() == plan.namespace())
+        .filter(|subscription| subscription.label("olm.managed").is_none())
+        .flat_map(|subscription| {
+            ["/status/currentCSV", "/status/installedCSV", "/spec/startingCSV"]
+                .into_iter()
+                .filter_map(|path| subscription.text(path))
+        })
+        .collect();
+    csvs(plan)
+        .into_iter()
+        .filter(|csv| csv != wanted)
+        .filter(|csv| !requires_others || subscribed.contains(csv.as_str()))
+        .collect()
+}
+
+/// What the plan's phase means for somebody who waits for it to be carried out.
+pub fn plan_verdict(plan: &Object) -> Verdict<()> {
+    match plan.text("/status/phase").unwrap_or_default() {
+        "Complete" => Verdict::Done(()),
+        "Failed" => {
+            let condition = plan.condition("Installed");
+            let message = condition
+                .map(|condition| condition.message.to_owned())
+                .filter(|message| !message.is_empty())
+                .or_else(|| plan.text("/status/message").map(str::to_owned))
+                .unwrap_or_else(|| "OLM gives no message".to_owned());
+            Verdict::Failed(Why::new(plan.refer(), &OlmCause::PlanFailed { message }))
+        }
+        "RequiresApproval" => Verdict::Pending(Why::waiting(plan.refer(), "plan-not-approved", "waits for approval")),
+        _ => match lookup_trouble(plan) {
+            Some(message) => Verdict::Failed(Why::new(plan.refer(), &OlmCause::BundleUnpack { message, job: None })),
+            None => Verdict::Pending(Why::waiting(
+                plan.refer(),
+                "plan-installing",
+                format!("is {}", plan.text("/status/phase").unwrap_or("not looked at yet")),
+            )),
+        },
+    }
+}
+
+/// Older OLM leaves the plan Installing for ever when a bundle cannot be unpacked, and says so in a lookup.
+fn lookup_trouble(plan: &Object) -> Option<String> {
+    plan.list("/status/bundleLookups")
+        .iter()
+        .filter_map(|lookup| lookup["conditions"].as_array())
+        .flatten()
+        .filter(|condition| condition["status"] == "True")
+        .find(|condition| {
+            let text = condition["message"].as_str().unwrap_or_default();
+            let failed = condition["type"] == "BundleLookupFailed";
+            let unpullable = condition["type"] == "BundleLookupPending"
+                && (text.contains("ImagePullBackOff")
+                    || text.contains("ErrImagePull")
+                    || text.contains("DeadlineExceeded"));
+            failed || unpullable
+        })
+        .map(|condition| condition["message"].as_str().unwrap_or("the bundle's image cannot be unpacked").to_owned())
+}

@@ -1,0 +1,182 @@
+//! Watching an installation: one look at everything that may stop it.
+
+use std::time::Duration;
+
+use toolbox_engine::plan::Kind;
+use toolbox_engine::{StepCx, Verdict, Why};
+
+use super::package::catalog_log;
+use super::spec::InstallSpec;
+use super::target::Target;
+use crate::olm::{OlmCause, Patience, PlanChoice, Sight, choose_plan, csv_verdict, plan_verdict, subscription_verdict};
+use crate::{Cluster, Object, Query, kinds};
+
+/// Conditions with a time in them are looked at again after this without a change.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// How far an installation is to be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Until OLM has a plan for it, or it is there.
+    Planned,
+    /// Until its CSV has succeeded.
+    Succeeded,
+}
+
+/// What was found at the end of the stage.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reached {
+    pub(super) plan: Option<Object>,
+    pub(super) csv: Option<Object>,
+}
+
+struct Look<'a> {
+    spec: &'a InstallSpec,
+    target: &'a Target,
+    subscriptions: &'a [Object],
+    groups: &'a [Object],
+    plans: &'a [Object],
+    csvs: &'a [Object],
+    catalogs: &'a [Object],
+    now: jiff::Timestamp,
+}
+
+/// Waits until the stage is reached.
+pub(super) async fn wait(
+    cx: &StepCx,
+    cluster: &Cluster,
+    spec: &InstallSpec,
+    target: &Target,
+    stage: Stage,
+) -> Result<Reached, Why> {
+    let namespace = target.placement.namespace.as_str();
+    let within = |kind: &Kind| cluster.watch(Query::within(kind, namespace));
+    let subscriptions = cluster.watch(Query::all(&kinds::SUBSCRIPTION));
+    let groups = within(&kinds::OPERATOR_GROUP);
+    let plans = within(&kinds::INSTALL_PLAN);
+    let csvs = within(&kinds::CSV);
+    let catalogs = cluster.watch(Query::all(&kinds::CATALOG_SOURCE));
+    let changes = subscriptions
+        .changes()
+        .and(groups.changes())
+        .and(plans.changes())
+        .and(csvs.changes())
+        .and(catalogs.changes())
+        .or_after(LOOK_AGAIN);
+    {
+        let (cx, cluster) = (cx.clone(), cluster.clone());
+        cx.clone().diagnose_with(move || async move { catalog_log(&cx, &cluster).await });
+    }
+    let mut patience = Patience::default();
+    let result = cx
+        .wait(changes, || {
+            let all = |objects: &[Object]| Verdict::Done(objects.to_vec());
+            subscriptions.judge(all).and_then(|subscriptions| {
+                groups.judge(all).and_then(|groups| {
+                    plans.judge(all).and_then(|plans| {
+                        csvs.judge(all).and_then(|csvs| {
+                            let look = Look {
+                                spec,
+                                target,
+                                subscriptions: &subscriptions,
+                                groups: &groups,
+                                plans: &plans,
+                                csvs: &csvs,
+                                catalogs: &catalogs.objects(),
+                                now: cx.clock().now(),
+                            };
+                            look.judge(stage, &mut patience)
+                        })
+                    })
+                })
+            })
+        })
+        .await;
+    match result {
+        Err(why) if why.code == "bundle-unpack-failed" => Err(name_the_job(cluster, spec, why).await),
+        other => other,
+    }
+}
+
+impl Look<'_> {
+    fn judge(&self, stage: Stage, patience: &mut Patience) -> Verdict<Reached> {
+        let wanted = self.target.chosen.published.csv.as_str();
+        let groups: Vec<&Object> = self.groups.iter().filter(|group| !group.is_deleting()).collect();
+        if groups.len() > 1 {
+            let mut names: Vec<String> = groups.iter().map(|group| group.name().to_owned()).collect();
+            names.sort();
+            let namespace = kinds::NAMESPACE.object(None, &self.target.placement.namespace);
+            return Verdict::Failed(Why::new(namespace, &OlmCause::SeveralGroups { names }));
+        }
+        let csv = self.csvs.iter().find(|csv| csv.name() == wanted);
+        let ours = |object: &&Object| {
+            object.name() == self.target.subscription
+                && object.namespace() == Some(self.target.placement.namespace.as_str())
+        };
+        let subscription = self.subscriptions.iter().find(ours);
+        if let Some(csv) = csv {
+            match stage {
+                Stage::Succeeded => {
+                    return csv_verdict(csv, patience, self.now).map(|csv| Reached { csv: Some(csv), plan: None });
+                }
+                Stage::Planned if is_installed(subscription, wanted) => {
+                    return Verdict::Done(Reached { csv: Some(csv.clone()), plan: None });
+                }
+                Stage::Planned => {}
+            }
+        }
+        let Some(subscription) = subscription else {
+            let object = kinds::SUBSCRIPTION.object(Some(&self.target.placement.namespace), &self.target.subscription);
+            return Verdict::Pending(Why::waiting(object, "subscription-absent", "does not exist"));
+        };
+        match choose_plan(self.plans, subscription, wanted) {
+            PlanChoice::Plan(plan) if stage == Stage::Planned => {
+                return Verdict::Done(Reached { plan: Some(plan), csv: None });
+            }
+            PlanChoice::Plan(plan) => {
+                if let failed @ (Verdict::Failed(_) | Verdict::Pending(_)) = plan_verdict(&plan) {
+                    return failed.map(|()| Reached::default());
+                }
+            }
+            PlanChoice::Other(plan, cause) => {
+                return Verdict::Failed(Why::new(plan.refer(), &cause));
+            }
+            PlanChoice::None => {}
+        }
+        let sight = Sight { package: &self.spec.package, catalogs: self.catalogs, now: self.now };
+        subscription_verdict(subscription, &sight, patience).and_then(|()| {
+            let text = match stage {
+                Stage::Planned => format!("OLM has no InstallPlan for {wanted} yet"),
+                Stage::Succeeded => format!("OLM has not made {wanted} yet"),
+            };
+            Verdict::Pending(Why::waiting(subscription.refer(), "olm-at-work", text))
+        })
+    }
+}
+
+fn is_installed(subscription: Option<&Object>, wanted: &str) -> bool {
+    subscription.is_some_and(|subscription| subscription.text("/status/installedCSV") == Some(wanted))
+}
+
+/// Adds the failed unpack job to the cause, and what its pod says.
+async fn name_the_job(cluster: &Cluster, spec: &InstallSpec, why: Why) -> Why {
+    let namespace = spec.package.catalog_namespace.as_str();
+    let jobs = cluster.list(&Query::within(&kinds::JOB, namespace)).await;
+    let jobs = jobs.unwrap_or_default();
+    let Some((name, reason)) = crate::olm::failed_job(&jobs) else {
+        return why;
+    };
+    let pods = Query::within(&kinds::POD, namespace).labels(format!("job-name={name}"));
+    let pods = cluster.list(&pods).await.unwrap_or_default();
+    let image_trouble = pods.iter().find_map(|pod| {
+        let mut statuses =
+            pod.list("/status/initContainerStatuses").iter().chain(pod.list("/status/containerStatuses"));
+        statuses.find_map(|status| status["state"]["waiting"]["message"].as_str()).map(str::to_owned)
+    });
+    let cause = OlmCause::BundleUnpack { message: reason, job: Some(format!("{namespace}/{name}")) };
+    let mut named = Why::new(why.object.clone(), &cause).with("OLM says", why.cause);
+    if let Some(trouble) = image_trouble {
+        named = named.with(format!("pod of job {name}"), trouble);
+    }
+    named
+}
