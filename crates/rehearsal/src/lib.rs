@@ -9,6 +9,7 @@ pub mod api;
 pub mod apifault;
 mod controllers;
 pub mod scenario;
+pub mod serve;
 pub mod store;
 pub mod world;
 

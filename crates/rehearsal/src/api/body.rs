@@ -84,7 +84,7 @@ pub(super) fn text_stream(stream: BoxStream<'static, Result<Bytes, BoxError>>) -
 }
 
 /// A refusal.
-pub(super) fn error(error: &ApiError) -> Response<ApiBody> {
+pub fn error(error: &ApiError) -> Response<ApiBody> {
     let mut response = if error.reason.is_empty() {
         text(error.code, format!("{}\n", error.message))
     } else {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{
     body::{self, ApiBody},
     kinds::{KindDef, Kinds},
-    review,
+    openapi, review,
     route::Route,
     server::Inner,
     status::ApiError,
@@ -59,6 +59,7 @@ pub(super) fn answer(inner: &Inner, route: &Route, accept: &str) -> Result<Respo
                 }),
             ))
         }
+        Route::OpenApi(path) if inner.version.minor >= 27 => Ok(body::json(200, &openapi::answer(kinds, path)?)),
         _ => Err(ApiError::no_such_path()),
     }
 }

@@ -82,6 +82,17 @@ fn header(headers: &HeaderMap, name: header::HeaderName) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
+/// Whom the client asks to be taken for.
+fn impersonated(user: &User, headers: &HeaderMap) -> Option<Arc<User>> {
+    let name = headers.get("impersonate-user").and_then(|value| value.to_str().ok())?;
+    let mut named = if name == User::admin().name { User::admin() } else { User::named(name) };
+    for group in headers.get_all("impersonate-group").iter().filter_map(|value| value.to_str().ok()) {
+        named.groups.push(group.to_owned());
+    }
+    tracing::trace!(user = user.name, name, "impersonation");
+    Some(Arc::new(named))
+}
+
 fn verb_of(method: &Method, route: &Route, query: &Query) -> &'static str {
     let Route::Target(target) = route else { return "get" };
     let whole = target.name.is_empty();
@@ -105,6 +116,7 @@ pub(super) async fn answer(
     request: Request<Body>,
 ) -> Result<Response<ApiBody>, BoxError> {
     let (parts, body) = request.into_parts();
+    let user = impersonated(&user, &parts.headers).unwrap_or(user);
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let route = Route::parse(parts.uri.path());
     let verb = verb_of(&parts.method, &route, &query);

@@ -13,6 +13,7 @@ mod gc;
 mod housekeeping;
 pub mod kinds;
 mod logs;
+mod openapi;
 mod patch;
 mod read;
 mod review;
@@ -31,7 +32,7 @@ mod write;
 
 pub use self::{
     access::{Deny, User},
-    body::ApiBody,
+    body::{ApiBody, error as error_response},
     logs::PodLogs,
     server::{ApiOptions, ApiServer, RequestCounts},
     status::{ApiError, Cause},

@@ -267,6 +267,11 @@ impl ApiServer {
         self.inner.version
     }
 
+    /// A new secret word for a client to show.
+    pub(crate) fn new_token(&self) -> String {
+        format!("rehearsal-{}", self.inner.state().uid())
+    }
+
     /// Makes resuming from any revision before the present one fail with 410.
     pub fn compact(&self) {
         self.inner.state().store.compact();

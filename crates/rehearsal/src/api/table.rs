@@ -123,7 +123,12 @@ fn columns(call: &Call) -> Vec<Column> {
         _ => &[],
     };
     out.extend(own.iter().cloned());
-    out.extend(built_in.iter().map(|(name, path)| Column::new(name, path)));
+    out.extend(built_in.iter().map(|(name, path)| {
+        let counts = path.starts_with(".status.") && call.kind.group == "apps" || *path == ".spec.replicas";
+        let wide = i64::from(*path == ".spec.nodeName");
+        let kind = if counts { "integer" } else { "string" };
+        Column { kind: kind.into(), priority: wide, ..Column::new(name, path) }
+    }));
     if !out.iter().any(|column| column.name == "Age") {
         out.push(age);
     }
@@ -164,7 +169,12 @@ fn cell(call: &Call, object: &Value, column: &Column) -> Value {
             if column.kind == "date" {
                 return value.and_then(Value::as_str).map_or("<unknown>".into(), |text| age(text, call.now).into());
             }
-            value.cloned().unwrap_or(Value::Null)
+            match (value, column.kind.as_str()) {
+                (Some(value), _) => value.clone(),
+                (None, "integer") if !call.kind.custom => 0.into(),
+                (None, _) if !call.kind.custom => "<none>".into(),
+                (None, _) => Value::Null,
+            }
         }
     }
 }

@@ -9,4 +9,5 @@ mod discovery;
 mod gc;
 mod objects;
 mod pods;
+mod serve;
 mod watch;
