@@ -62,7 +62,7 @@ impl Stack {
         let dir = Dir::new(paths::state_dir(&options.name));
         let parent = dir.path().parent().context("the state folder has a parent")?;
         fs::create_dir_all(parent).with_context(|| format!("cannot create `{}`", parent.display()))?;
-        let lock = File::create(parent.join(format!("{}.lock", options.name)))?;
+        let lock = File::create(lock_file(&dir))?;
         let _lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await??;
 
         let stack = match State::read(&dir) {
@@ -88,10 +88,7 @@ impl Stack {
         let dir = Dir::new(paths::state_dir(name));
         let state = State::read(&dir);
         remove_leftovers(&dir, state, keep_logs).await?;
-        let lock = dir.path().with_extension("lock");
-        if lock.exists() {
-            fs::remove_file(lock)?;
-        }
+        remove_lock(&dir);
         Ok(dir.logs().exists().then(|| dir.logs()))
     }
 
@@ -215,18 +212,25 @@ impl Stack {
     }
 }
 
+impl Stack {
+    /// Stops it and leaves nothing behind. A stack of a test that is only dropped leaves its logs.
+    pub async fn finish(mut self) -> Result<()> {
+        // The files name the processes, so that it does not matter who started them.
+        remove_leftovers(&self.dir, Some(self.state.clone()), false).await?;
+        remove_lock(&self.dir);
+        if let Some(mut keeper) = self.keeper.take() {
+            keeper.wait()?;
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Stack {
     fn drop(&mut self) {
         let Some(mut keeper) = self.keeper.take() else { return };
-        if keeper.stdin.take().is_none() {
-            return;
-        }
         // Tied: its standard input is closed now, and it ends with everything it holds.
-        let _ = keeper.wait();
-        if !std::thread::panicking() {
-            // A failed test's logs are worth more than a clean folder.
-            let _ = fs::remove_dir_all(self.dir.path());
-            let _ = fs::remove_file(self.dir.path().with_extension("lock"));
+        if keeper.stdin.take().is_some() {
+            let _ = keeper.wait();
         }
     }
 }
@@ -255,12 +259,23 @@ async fn remove_leftovers(dir: &Dir, state: Option<State>, keep_logs: bool) -> R
     }
     if !keep_logs {
         fs::remove_dir(dir.path()).with_context(|| format!("cannot remove `{}`", dir.path().display()))?;
-        if let Some(parent) = dir.path().parent() {
-            // Only when this was the last stack.
-            let _ = fs::remove_dir(parent);
-        }
     }
     Ok(())
+}
+
+/// Held while a stack is brought up, beside its folder.
+fn lock_file(dir: &Dir) -> PathBuf {
+    let mut path = dir.path().as_os_str().to_owned();
+    path.push(".lock");
+    path.into()
+}
+
+/// And the folder around, when this was the last stack.
+fn remove_lock(dir: &Dir) {
+    let _ = fs::remove_file(lock_file(dir));
+    if let Some(parent) = dir.path().parent() {
+        let _ = fs::remove_dir(parent);
+    }
 }
 
 /// Builds the supervisor's program and says where it is.

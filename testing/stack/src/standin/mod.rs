@@ -1,6 +1,7 @@
 //! What is played here because it needs a cloud, a kubelet or hardware. All of them are ordinary clients of
 //! the API server, and run as long as the stack does.
 
+mod accounts;
 mod burn;
 mod cloud;
 mod faults;
@@ -22,6 +23,7 @@ use crate::supervise::{Shared, until};
 /// Starts the stand-ins.
 pub(crate) fn start(shared: &Shared, client: &Client) {
     tokio::spawn(cloud::run(shared.clone(), client.clone()));
+    tokio::spawn(accounts::run(client.clone()));
     tokio::spawn(kubelet::run(shared.clone(), client.clone()));
 }
 
