@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, DynamicObject, ListParams, LogParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::await_condition;
-use kube::runtime::watcher;
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use testing_stack::{Fault, Options, Stack};
@@ -128,11 +129,12 @@ impl Cluster {
         name: &str,
         holds: impl Fn(Option<&DynamicObject>) -> bool,
     ) -> Result<Option<DynamicObject>> {
-        let condition = await_condition(api, name, holds);
-        timeout(Duration::from_secs(90), condition)
-            .await
-            .with_context(|| format!("waited 90 s for {what}"))?
-            .context(what.to_owned())
+        // Errors are no end: the API server may be away for a while.
+        let seen = watcher::watch_object(api, name).default_backoff().filter_map(async |seen| seen.ok());
+        let fits = seen.filter(|object| std::future::ready(holds(object.as_ref())));
+        let first = async { std::pin::pin!(fits).next().await };
+        let found = timeout(Duration::from_secs(90), first).await.with_context(|| format!("waited 90 s for {what}"))?;
+        found.with_context(|| format!("the watch for {what} ended"))
     }
 
     /// The first object of a watch.
@@ -140,8 +142,6 @@ impl Cluster {
     where
         K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
     {
-        use futures::TryStreamExt;
-        use kube::runtime::WatchStreamExt;
         let objects = watcher::watcher(api, config).default_backoff().applied_objects();
         let first = async { std::pin::pin!(objects).try_next().await };
         let found =
