@@ -20,9 +20,7 @@ pub(super) fn move_earlier(root: &Path) -> Result<(), Why> {
         return Err(in_use(root));
     }
     let entries = std::fs::read_dir(root).map_err(|error| cannot_write(root, &error))?;
-    let mut names: Vec<_> = entries
-        .filter_map(|entry| Some(entry.ok()?.file_name()))
-        .collect();
+    let mut names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
     names.sort();
     let moved = number::create(root, "earlier__run").and_then(|aside| {
         names
@@ -52,7 +50,7 @@ fn belongs(name: &str) -> bool {
     ];
     NAMES.contains(&name)
         || name.starts_with("_ansible.")
-        || (name.starts_with("junit_") && name.ends_with(".xml"))
+        || name.starts_with("junit_")
         || name.ends_with("-summary.html")
 }
 
@@ -65,8 +63,5 @@ pub(super) fn in_use(path: &Path) -> Why {
         },
         _ => "it has not said what it is yet".to_owned(),
     };
-    Why::new(
-        ObjectRef::thing("artifact-dir", path.display().to_string()),
-        &RunDirCause::InUse { by },
-    )
+    Why::new(ObjectRef::thing("artifact-dir", path.display().to_string()), &RunDirCause::InUse { by })
 }

@@ -1,6 +1,7 @@
 //! Takes secrets out of whole files, by their kind.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use serde_json::Value;
 
@@ -39,8 +40,7 @@ fn secret_data(content: &[u8]) -> Option<Vec<u8>> {
     for document in text.split_inclusive("\n---") {
         let is_secret = document.lines().any(|line| {
             let line = line.trim_start_matches(['-', ' ']);
-            line.strip_prefix("kind:")
-                .is_some_and(|kind| kind.trim().trim_matches(['"', '\'']) == "Secret")
+            line.strip_prefix("kind:").is_some_and(|kind| kind.trim().trim_matches(['"', '\'']) == "Secret")
         });
         if is_secret {
             mask_data(document, &mut clean);
@@ -69,22 +69,19 @@ fn mask_data(document: &str, clean: &mut String) {
                 if column == keys
                     && let Some((key, value)) = body.split_once(':')
                 {
-                    clean.push_str(&format!("{key}: '{MASK} ({} bytes)'\n", value.trim().len()));
+                    let _ = writeln!(clean, "{key}: '{MASK} ({} bytes)'", value.trim().len());
                 }
                 continue;
             }
         }
         let key = body.trim_start_matches([' ', '-']);
-        if let Some(value) = key
-            .strip_prefix("data:")
-            .or_else(|| key.strip_prefix("stringData:"))
-        {
+        if let Some(value) = key.strip_prefix("data:").or_else(|| key.strip_prefix("stringData:")) {
             if value.trim().is_empty() {
                 section = Some((column, None));
             } else {
                 // Flow style: the whole of it is one value.
                 let (name, _) = body.split_once(':').unwrap_or((body, ""));
-                clean.push_str(&format!("{name}: {{}} # {MASK}\n"));
+                let _ = writeln!(clean, "{name}: {{}} # {MASK}");
                 section = Some((column, Some(usize::MAX)));
                 continue;
             }

@@ -6,11 +6,7 @@ use super::record::{Record, StepRecord, round};
 /// that added them; finalizers do not count.
 pub(super) fn path(record: &Record) -> (Vec<String>, f64) {
     let counts = |step: &&StepRecord| !step.is_finalizer() && step.planned.parent.is_none();
-    let last = record
-        .steps
-        .iter()
-        .filter(counts)
-        .filter(|step| step.start_s.is_some() && step.end_s.is_some());
+    let last = record.steps.iter().filter(counts).filter(|step| step.start_s.is_some() && step.end_s.is_some());
     let mut path = Vec::new();
     let mut seconds = 0.0;
     let mut at = latest(last);
@@ -22,12 +18,7 @@ pub(super) fn path(record: &Record) -> (Vec<String>, f64) {
             seconds += duration;
             path.push(step.planned.id.clone());
         }
-        at = latest(
-            step.planned
-                .needs
-                .iter()
-                .filter_map(|need| record.step(need)),
-        );
+        at = latest(step.planned.needs.iter().filter_map(|need| record.step(need)));
     }
     path.reverse();
     (path, round(seconds))

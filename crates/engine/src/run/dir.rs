@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use super::files::{Lines, below, write_whole};
 use super::name::{VerbName, file_safe};
+use super::parts::{Part, legacy_files};
 use super::record::{Record, is_weighty};
 use super::resume::Journal;
 use super::text::shell_words;
 use super::trouble::RunDirCause;
 use super::{clean, number};
-use crate::event::{Event, Reporter, Stamped};
+use crate::event::{Ended, Event, Reporter, Stamped};
 use crate::journal::{Entry, Records};
 use crate::secret::Redactor;
 use crate::why::{ObjectRef, Why};
@@ -22,13 +23,7 @@ use crate::why::{ObjectRef, Why};
 const SUMMARY_EVERY_S: f64 = 10.0;
 
 /// Names that the directory keeps for itself.
-const OURS: [&str; 5] = [
-    "summary.json",
-    "events.jsonl",
-    "journal.jsonl",
-    "command.txt",
-    "FAILURE",
-];
+const OURS: [&str; 5] = ["summary.json", "events.jsonl", "journal.jsonl", "command.txt", "FAILURE"];
 
 /// How a run directory is kept.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +57,7 @@ struct State {
     events: Lines,
     journal_lines: Lines,
     summary_t: f64,
+    parts: Vec<Part>,
     trouble: Option<Why>,
 }
 
@@ -69,8 +65,7 @@ impl RunDir {
     /// A new directory `NNN__group__command` below `parent`, which is created when it is not there. No other process
     /// gets the same number.
     pub fn create(parent: &Path, name: &VerbName, options: RunDirOptions) -> Result<Self, Why> {
-        let path = number::create(parent, &name.directory())
-            .map_err(|error| cannot_write(parent, &error))?;
+        let path = number::create(parent, &name.directory()).map_err(|error| cannot_write(parent, &error))?;
         Self::open(path, parent.to_path_buf(), name, options)
     }
 
@@ -82,29 +77,20 @@ impl RunDir {
         Self::open(root.to_path_buf(), root.to_path_buf(), name, options)
     }
 
-    fn open(
-        path: PathBuf,
-        root: PathBuf,
-        name: &VerbName,
-        options: RunDirOptions,
-    ) -> Result<Self, Why> {
-        let lines = |file: &str| {
-            Lines::create(&path.join(file)).map_err(|error| cannot_write(&path, &error))
-        };
+    fn open(path: PathBuf, root: PathBuf, name: &VerbName, options: RunDirOptions) -> Result<Self, Why> {
+        let lines = |file: &str| Lines::create(&path.join(file)).map_err(|error| cannot_write(&path, &error));
         let (events, journal_lines) = (lines("events.jsonl")?, lines("journal.jsonl")?);
         if !events.lock() || !events.is_empty() {
             return Err(super::aside::in_use(&path));
         }
-        let report = options
-            .report
-            .as_deref()
-            .map_or_else(|| "report.html".to_owned(), file_safe);
+        let report = options.report.as_deref().map_or_else(|| "report.html".to_owned(), file_safe);
         let state = State {
             record: Record::default(),
             journal: Journal::default(),
             events,
             journal_lines,
             summary_t: f64::MIN,
+            parts: Vec::new(),
             trouble: None,
         };
         let dir = Self(Arc::new(Shared {
@@ -122,13 +108,11 @@ impl RunDir {
         }
         let mut state = dir.lock();
         state.write_summary(&dir.0);
-        match state.trouble.take() {
-            Some(why) => Err(why),
-            None => {
-                drop(state);
-                Ok(dir)
-            }
+        if let Some(why) = state.trouble.take() {
+            return Err(why);
         }
+        drop(state);
+        Ok(dir)
     }
 
     /// Where it is.
@@ -161,6 +145,14 @@ impl RunDir {
         self.lock().trouble.clone()
     }
 
+    pub(super) fn add_part(&self, part: Part) {
+        self.lock().parts.push(part);
+    }
+
+    pub(super) fn written(&self, path: &Path, written: io::Result<()>) {
+        self.lock().check(path, written);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,30 +164,33 @@ impl Reporter for RunDir {
         let mut state = self.lock();
         if let Ok(line) = serde_json::to_string(&event) {
             let written = state.events.push(&line);
-            state.check(&self.0, "events.jsonl", written);
+            state.check(&self.0.path.join("events.jsonl"), written);
         }
         state.record.event(&event);
         match &event.event {
             Event::RunStarted { command, .. } => {
                 let line = format!("{}\n", shell_words(command));
-                state.write(&self.0, "command.txt", line.as_bytes());
+                state.write(&self.0.path.join("command.txt"), line.as_bytes());
             }
             Event::Warning { name, .. } => {
-                let text: String = state
-                    .record
-                    .warnings
-                    .iter()
-                    .filter(|warning| warning.name == *name)
-                    .map(|warning| format!("{}\n", warning.text))
-                    .collect();
+                let same = state.record.warnings.iter().filter(|warning| warning.name == *name);
+                let mut text = same.map(|warning| warning.text.as_str()).collect::<Vec<_>>().join("\n");
+                text.push('\n');
                 let path = self.0.root.join("_WARNING").join(file_safe(name));
                 let written = write_whole(&path, text.as_bytes());
-                state.check(&self.0, "_WARNING", written);
+                state.check(&path, written);
             }
             _ => {}
         }
         if is_weighty(&event.event) || event.t >= state.summary_t + SUMMARY_EVERY_S {
             state.write_summary(&self.0);
+        }
+        match &event.event {
+            Event::Interrupted { .. } | Event::RunEnded { .. } | Event::Ended { ended: Ended::Failed { .. }, .. } => {
+                state.write_everything(&self.0);
+            }
+            Event::Ended { .. } => state.write_junit(&self.0),
+            _ => {}
         }
     }
 }
@@ -206,7 +201,7 @@ impl Records for RunDir {
         let mut state = self.lock();
         if let Ok(line) = serde_json::to_string(&entry) {
             let written = state.journal_lines.push(&line);
-            state.check(&self.0, "journal.jsonl", written);
+            state.check(&self.0.path.join("journal.jsonl"), written);
         }
         state.record.journal(&entry);
         state.journal.take(&entry);
@@ -219,14 +214,11 @@ impl Records for RunDir {
     fn file(&self, path: &str, content: &[u8]) {
         let content = clean::file(&self.0.redactor, path, content);
         let ours = OURS.contains(&path) || path == self.0.report || path.starts_with("junit_");
-        let path = if ours {
-            format!("files/{path}")
-        } else {
-            path.to_owned()
-        };
+        let path = if ours { format!("files/{path}") } else { path.to_owned() };
         let path = self.0.redactor.text(&path);
-        let written = write_whole(&below(&self.0.path, &path), &content);
-        self.lock().check(&self.0, &path, written);
+        let path = below(&self.0.path, &path);
+        let written = write_whole(&path, &content);
+        self.lock().check(&path, written);
     }
 }
 
@@ -235,31 +227,44 @@ impl State {
         self.summary_t = self.record.last_s;
         if let Ok(mut json) = serde_json::to_vec_pretty(&self.record.summary()) {
             json.push(b'\n');
-            self.write(shared, "summary.json", &json);
+            self.write(&shared.path.join("summary.json"), &json);
         }
     }
 
-    fn write(&mut self, shared: &Shared, name: &str, content: &[u8]) {
-        let written = write_whole(&shared.path.join(name), content);
-        self.check(shared, name, written);
+    fn write_junit(&mut self, shared: &Shared) {
+        let xml = self.record.junit(&shared.name.to_string());
+        let name = format!("junit_{}.xml", shared.name.word());
+        self.write(&shared.path.join(name), xml.as_bytes());
     }
 
-    fn check(&mut self, shared: &Shared, name: &str, written: io::Result<()>) {
+    /// What takes longer to write than a line: at the end, and whenever the end may be near.
+    fn write_everything(&mut self, shared: &Shared) {
+        self.write_junit(shared);
+        let html = self.record.html();
+        self.write(&shared.path.join(&shared.report), html.as_bytes());
+        let command = shell_words(&self.record.command);
+        let files = legacy_files(&shared.path, &command, &self.parts, &self.record);
+        for (path, content) in files {
+            self.write(&path, &content);
+        }
+    }
+
+    fn write(&mut self, path: &Path, content: &[u8]) {
+        self.check(path, write_whole(path, content));
+    }
+
+    fn check(&mut self, path: &Path, written: io::Result<()>) {
         if let Err(error) = written
             && self.trouble.is_none()
         {
-            let path = shared.path.join(name);
             tracing::warn!(path = %path.display(), %error, "a file of the run directory cannot be written");
-            self.trouble = Some(cannot_write(&path, &error));
+            self.trouble = Some(cannot_write(path, &error));
         }
     }
 }
 
 /// The same record without secrets. Our own identifiers stay exact, so that it can be read back.
-fn redacted<T: Clone + serde::Serialize + serde::de::DeserializeOwned>(
-    redactor: &Redactor,
-    record: &T,
-) -> T {
+fn redacted<T: Clone + serde::Serialize + serde::de::DeserializeOwned>(redactor: &Redactor, record: &T) -> T {
     let Ok(mut value) = serde_json::to_value(record) else {
         return record.clone();
     };
@@ -270,12 +275,6 @@ fn redacted<T: Clone + serde::Serialize + serde::de::DeserializeOwned>(
 }
 
 pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Why {
-    let cause = RunDirCause::CannotWrite {
-        path: path.to_path_buf(),
-        error: error.to_string(),
-    };
-    Why::new(
-        ObjectRef::thing("artifact-dir", path.display().to_string()),
-        &cause,
-    )
+    let cause = RunDirCause::CannotWrite { path: path.to_path_buf(), error: error.to_string() };
+    Why::new(ObjectRef::thing("artifact-dir", path.display().to_string()), &cause)
 }

@@ -8,16 +8,9 @@ use std::path::{Path, PathBuf};
 pub(super) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory)?;
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or("file");
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
     // The process id keeps two runs that share a directory apart.
-    let temporary = directory.join(format!(
-        ".{}.{}.tmp",
-        &name[..name.len().min(100)],
-        std::process::id()
-    ));
+    let temporary = directory.join(format!(".{}.{}.tmp", &name[..name.len().min(100)], std::process::id()));
     let written = File::create(&temporary)
         .and_then(|mut file| file.write_all(content))
         .and_then(|()| std::fs::rename(&temporary, path));
@@ -46,9 +39,7 @@ impl Lines {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.file
-            .metadata()
-            .is_ok_and(|metadata| metadata.len() == 0)
+        self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
     }
 
     pub(super) fn push(&mut self, line: &str) -> io::Result<()> {
@@ -61,9 +52,7 @@ impl Lines {
 
 /// A relative path with `/`, below the run directory whatever it contains.
 pub(super) fn below(root: &Path, path: &str) -> PathBuf {
-    let parts = path
-        .split('/')
-        .filter(|part| !matches!(*part, "" | "." | ".."));
+    let parts = path.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
     let mut full = root.to_path_buf();
     let mut any = false;
     for part in parts {
@@ -87,24 +76,15 @@ mod tests {
         write_whole(&path, b"one").unwrap();
         write_whole(&path, b"two").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
-        assert_eq!(
-            std::fs::read_dir(path.parent().unwrap()).unwrap().count(),
-            1
-        );
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
 
     #[test]
     fn a_path_cannot_leave_the_directory() {
         let root = Path::new("/run");
-        assert_eq!(
-            below(root, "../../etc/passwd"),
-            Path::new("/run/etc/passwd")
-        );
+        assert_eq!(below(root, "../../etc/passwd"), Path::new("/run/etc/passwd"));
         assert_eq!(below(root, "/abs"), Path::new("/run/abs"));
-        assert_eq!(
-            below(root, "logs/system:x?.log"),
-            Path::new("/run/logs/system_x_.log")
-        );
+        assert_eq!(below(root, "logs/system:x?.log"), Path::new("/run/logs/system_x_.log"));
         assert_eq!(below(root, ".."), Path::new("/run/_"));
     }
 }

@@ -1,21 +1,13 @@
 //! What each event adds to the record.
 
-use super::record::{
-    ClusterSeen, LogLine, Reason, Record, StepState, VersionSeen, Warning, close, same_life,
-};
+use super::record::{ClusterSeen, LogLine, Reason, Record, StepState, VersionSeen, Warning, close, same_life};
 use crate::event::{Ended, Event, Stamped};
 use crate::why::{Exit, ObjectRef};
 
 pub(super) fn event(record: &mut Record, stamped: &Stamped) {
     let t = stamped.t;
     match &stamped.event {
-        Event::RunStarted {
-            name,
-            command,
-            version,
-            resumes,
-            rehearsal,
-        } => {
+        Event::RunStarted { name, command, version, resumes, rehearsal } => {
             record.name.clone_from(name);
             record.command.clone_from(command);
             record.version.clone_from(version);
@@ -24,22 +16,10 @@ pub(super) fn event(record: &mut Record, stamped: &Stamped) {
             record.started = Some(stamped.at);
             log(record, stamped, None, format!("started {name}"));
         }
-        Event::Cluster {
-            server,
-            version,
-            source,
-        } => {
-            log(
-                record,
-                stamped,
-                None,
-                format!("cluster {server} ({version}), from {source}"),
-            );
-            record.cluster = Some(ClusterSeen {
-                server: server.clone(),
-                version: version.clone(),
-                source: source.clone(),
-            });
+        Event::Cluster { server, version, source } => {
+            log(record, stamped, None, format!("cluster {server} ({version}), from {source}"));
+            record.cluster =
+                Some(ClusterSeen { server: server.clone(), version: version.clone(), source: source.clone() });
         }
         Event::Planned { steps } => steps.iter().for_each(|step| record.add(step.clone())),
         Event::Added { step } => record.add(step.clone()),
@@ -55,26 +35,15 @@ pub(super) fn event(record: &mut Record, stamped: &Stamped) {
         }
         Event::Pending { step: id, why } => {
             if let Some(step) = record.step_mut(id) {
-                step.reasons.push(Reason {
-                    t,
-                    why: why.clone(),
-                });
+                step.reasons.push(Reason { t, why: why.clone() });
                 step.why = Some(why.clone());
             }
             log(record, stamped, Some(id), format!("waits: {why}"));
         }
         Event::Note { step, text } => log(record, stamped, step.as_deref(), text.clone()),
         Event::Warning { step, name, text } => {
-            log(
-                record,
-                stamped,
-                step.as_deref(),
-                format!("warning: {name}: {text}"),
-            );
-            record.warnings.push(Warning {
-                name: name.clone(),
-                text: text.clone(),
-            });
+            log(record, stamped, step.as_deref(), format!("warning: {name}: {text}"));
+            record.warnings.push(Warning { name: name.clone(), text: text.clone() });
         }
         Event::Ended { step: id, ended } => ended_step(record, stamped, id, ended),
         Event::Made { step, object } => {
@@ -82,18 +51,13 @@ pub(super) fn event(record: &mut Record, stamped: &Stamped) {
             record.made.push(object.clone());
             log(record, stamped, Some(step), format!("made {object}"));
         }
-        Event::Version { what, asked, found } => {
-            version(record, what, asked.as_ref(), found.as_ref())
-        }
+        Event::Version { what, asked, found } => version(record, what, asked.as_ref(), found.as_ref()),
         Event::Interrupted { by } => {
             record.interrupted = Some(by.clone());
             log(record, stamped, None, format!("interrupted by {by}"));
         }
         Event::Leftover { object } => leftover(record, object),
-        Event::Traffic {
-            requests,
-            watch_events,
-        } => {
+        Event::Traffic { requests, watch_events } => {
             record.requests.clone_from(requests);
             record.watch_events = *watch_events;
         }
@@ -147,29 +111,16 @@ fn version(record: &mut Record, what: &str, asked: Option<&String>, found: Optio
         seen.asked = asked.cloned().or(seen.asked.take());
         seen.found = found.cloned().or(seen.found.take());
     } else {
-        record.versions.push(VersionSeen {
-            what: what.to_owned(),
-            asked: asked.cloned(),
-            found: found.cloned(),
-        });
+        record.versions.push(VersionSeen { what: what.to_owned(), asked: asked.cloned(), found: found.cloned() });
     }
 }
 
 fn leftover(record: &mut Record, object: &ObjectRef) {
-    if !record
-        .named_leftovers
-        .iter()
-        .any(|left| same_life(left, object))
-    {
+    if !record.named_leftovers.iter().any(|left| same_life(left, object)) {
         record.named_leftovers.push(object.clone());
     }
 }
 
 fn log(record: &mut Record, stamped: &Stamped, step: Option<&str>, text: String) {
-    record.log.push(LogLine {
-        at: stamped.at,
-        t: stamped.t,
-        step: step.map(str::to_owned),
-        text,
-    });
+    record.log.push(LogLine { at: stamped.at, t: stamped.t, step: step.map(str::to_owned), text });
 }

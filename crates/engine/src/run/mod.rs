@@ -13,9 +13,13 @@ mod critical;
 mod dir;
 mod files;
 mod fold;
+mod junit;
+mod legacy;
 mod name;
 mod number;
+mod parts;
 mod record;
+mod report;
 mod resume;
 mod summary;
 mod text;
@@ -23,12 +27,18 @@ mod trouble;
 
 pub use dir::{RunDir, RunDirOptions};
 pub use name::VerbName;
-pub use record::{
-    ClusterSeen, LogLine, Reason, Record, StepRecord, StepState, VersionSeen, Warning,
-};
+pub use parts::PartDir;
+pub use record::{ClusterSeen, LogLine, Reason, Record, StepRecord, StepState, VersionSeen, Warning};
+pub use report::render_comparison;
 pub use resume::{Change, Journal, Made};
 pub use summary::{RunResult, SCHEMA, StepSummary, Summary, summary_schema};
 pub use text::shell_words;
 
+#[cfg(test)]
+mod junit_tests;
+#[cfg(test)]
+mod legacy_tests;
+#[cfg(test)]
+mod secret_tests;
 #[cfg(test)]
 mod tests;

@@ -15,10 +15,7 @@ impl VerbName {
     /// Dashes become underscores, so that both spellings of a verb give the same directory.
     pub fn new(group: &str, command: &str) -> Self {
         let spell = |text: &str| text.replace('-', "_");
-        Self {
-            group: spell(group),
-            command: spell(command),
-        }
+        Self { group: spell(group), command: spell(command) }
     }
 
     /// `gpu_operator__deploy_from_operatorhub`.
@@ -41,18 +38,10 @@ impl fmt::Display for VerbName {
 
 /// The text as one component of a path that every file system and artifact store takes.
 pub(super) fn file_safe(text: &str) -> String {
-    let mut name: String = text
-        .chars()
-        .map(|c| {
-            if c.is_alphanumeric() || "-_.,=+@".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect();
+    let mut name: String =
+        text.chars().map(|c| if c.is_alphanumeric() || "-_.,=+@".contains(c) { c } else { '_' }).collect();
     if name.trim_matches('.').is_empty() {
-        name = "_".to_owned();
+        "_".clone_into(&mut name);
     }
     let mut end = name.len().min(200);
     while !name.is_char_boundary(end) {

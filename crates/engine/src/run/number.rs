@@ -55,24 +55,11 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let made = create(&parent.path().join("new/deep"), "a__b").unwrap();
         assert!(made.ends_with("new/deep/000__a__b") && made.is_dir());
-        for name in [
-            "004__x__y",
-            "999__cluster__wait_for_alert",
-            "notes__7",
-            "007",
-        ] {
+        for name in ["004__x__y", "999__cluster__wait_for_alert", "notes__7", "007"] {
             std::fs::create_dir(parent.path().join(name)).unwrap();
         }
-        assert!(
-            create(parent.path(), "a__b")
-                .unwrap()
-                .ends_with("005__a__b")
-        );
-        assert!(
-            create(parent.path(), "c__d")
-                .unwrap()
-                .ends_with("006__c__d")
-        );
+        assert!(create(parent.path(), "a__b").unwrap().ends_with("005__a__b"));
+        assert!(create(parent.path(), "c__d").unwrap().ends_with("006__c__d"));
     }
 
     #[test]
@@ -88,10 +75,7 @@ mod tests {
                     })
                 })
                 .collect();
-            makers
-                .into_iter()
-                .map(|maker| maker.join().unwrap())
-                .collect()
+            makers.into_iter().map(|maker| maker.join().unwrap()).collect()
         });
         let different: std::collections::BTreeSet<_> = numbers.iter().collect();
         assert_eq!(different.len(), 16, "{numbers:?}");

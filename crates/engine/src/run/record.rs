@@ -11,9 +11,7 @@ use crate::journal::Entry;
 use crate::why::{Exit, ObjectRef, Why};
 
 /// How far a step is.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepState {
     /// Its needs are not met yet.
@@ -86,7 +84,7 @@ impl StepRecord {
 
     /// Seconds from start to end.
     pub fn duration_s(&self) -> Option<f64> {
-        Some(round(self.end_s? - self.start_s?))
+        Some(round((self.end_s? - self.start_s?).max(0.0)))
     }
 }
 
@@ -266,9 +264,7 @@ impl Record {
     /// Steps that failed, those that decide the result first.
     pub fn failures(&self) -> Vec<&StepRecord> {
         let failed = |finalizer: bool| {
-            self.steps.iter().filter(move |step| {
-                step.state == StepState::Failed && step.is_finalizer() == finalizer
-            })
+            self.steps.iter().filter(move |step| step.state == StepState::Failed && step.is_finalizer() == finalizer)
         };
         failed(false).chain(failed(true)).collect()
     }
@@ -280,17 +276,11 @@ pub(super) fn same_life(a: &ObjectRef, b: &ObjectRef) -> bool {
         (Some(a), Some(b)) => a == b,
         _ => true,
     };
-    uid && a.kind == b.kind
-        && a.namespace == b.namespace
-        && a.name == b.name
-        && group(a) == group(b)
+    uid && a.kind == b.kind && a.namespace == b.namespace && a.name == b.name && group(a) == group(b)
 }
 
 fn group(object: &ObjectRef) -> &str {
-    object
-        .api_version
-        .rsplit_once('/')
-        .map_or("", |(group, _)| group)
+    object.api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 /// How a step's end looks in the record.
@@ -302,10 +292,7 @@ pub(super) fn close(step: &mut StepRecord, t: f64, ended: &Ended) {
         Ended::Skipped { reason } => (StepState::Skipped, reason.clone()),
         Ended::Failed { why } => (StepState::Failed, why.to_string()),
         Ended::NotRun { reason } => (StepState::NotRun, reason.clone()),
-        Ended::Stopped => (
-            StepState::Stopped,
-            "was running when the run was stopped".to_owned(),
-        ),
+        Ended::Stopped => (StepState::Stopped, "was running when the run was stopped".to_owned()),
     };
     step.why = match ended {
         Ended::Failed { why } => Some(why.clone()),

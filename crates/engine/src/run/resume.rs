@@ -84,28 +84,17 @@ impl Journal {
             Entry::Decided { key, value } => {
                 self.decisions.insert(key.clone(), value.clone());
             }
-            Entry::Making { step, object } => self.lost.push(Made {
-                step: step.clone(),
-                object: object.clone(),
-            }),
+            Entry::Making { step, object } => self.lost.push(Made { step: step.clone(), object: object.clone() }),
             Entry::Made { step, object } => {
-                if let Some(at) = self
-                    .lost
-                    .iter()
-                    .position(|lost| lost.step == *step && answers(&lost.object, object))
+                if let Some(at) = self.lost.iter().position(|lost| lost.step == *step && answers(&lost.object, object))
                 {
                     self.lost.remove(at);
                 }
-                self.made.push(Made {
-                    step: step.clone(),
-                    object: object.clone(),
-                });
+                self.made.push(Made { step: step.clone(), object: object.clone() });
             }
-            Entry::Changed { step, object, undo } => self.changed.push(Change {
-                step: step.clone(),
-                object: object.clone(),
-                undo: undo.clone(),
-            }),
+            Entry::Changed { step, object, undo } => {
+                self.changed.push(Change { step: step.clone(), object: object.clone(), undo: undo.clone() });
+            }
             Entry::Deleted { object } => self.deleted.push(object.clone()),
         }
         self.entries.push(entry.clone());
@@ -120,10 +109,7 @@ impl Journal {
     pub fn leftovers(&self) -> Vec<ObjectRef> {
         let mut left: Vec<ObjectRef> = Vec::new();
         for made in &self.made {
-            let gone = self
-                .deleted
-                .iter()
-                .any(|deleted| same_life(deleted, &made.object));
+            let gone = self.deleted.iter().any(|deleted| same_life(deleted, &made.object));
             if !gone && !left.contains(&made.object) {
                 left.push(made.object.clone());
             }
@@ -134,18 +120,11 @@ impl Journal {
 
 /// Whether `made` is what became of `asked`; with a generated name only its beginning was known.
 fn answers(asked: &ObjectRef, made: &ObjectRef) -> bool {
-    let named = ObjectRef {
-        name: made.name.clone(),
-        uid: None,
-        ..asked.clone()
-    };
+    let named = ObjectRef { name: made.name.clone(), uid: None, ..asked.clone() };
     made.name.starts_with(&asked.name) && same_life(&named, made)
 }
 
 /// Every line that can be read.
 pub(super) fn entries(content: &[u8]) -> Vec<Entry> {
-    content
-        .split(|byte| *byte == b'\n')
-        .filter_map(|line| serde_json::from_slice(line).ok())
-        .collect()
+    content.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }

@@ -116,11 +116,7 @@ impl Record {
             version: self.version.clone(),
             result,
             exit_code: self.exit.map(Exit::code),
-            verdict: self
-                .why
-                .as_ref()
-                .filter(|_| result != RunResult::Passed)
-                .map(|why| why.verdict),
+            verdict: self.why.as_ref().filter(|_| result != RunResult::Passed).map(|why| why.verdict),
             why: self.why.clone(),
             started: self.started,
             finished: self.finished,
@@ -143,13 +139,7 @@ impl Record {
     pub fn result(&self) -> RunResult {
         match self.exit {
             // From the signal on it is true, whatever becomes of the process.
-            None if self
-                .interrupted
-                .as_deref()
-                .is_some_and(|by| by.starts_with("SIG")) =>
-            {
-                RunResult::Interrupted
-            }
+            None if self.interrupted.as_deref().is_some_and(|by| by.starts_with("SIG")) => RunResult::Interrupted,
             None => RunResult::Running,
             Some(Exit::Done) if self.nothing_done() => RunResult::Skipped,
             Some(Exit::Done) => RunResult::Passed,
@@ -160,11 +150,7 @@ impl Record {
     }
 
     fn nothing_done(&self) -> bool {
-        let mut steps = self
-            .steps
-            .iter()
-            .filter(|step| !step.is_finalizer())
-            .peekable();
+        let mut steps = self.steps.iter().filter(|step| !step.is_finalizer()).peekable();
         steps.peek().is_some() && steps.all(|step| step.state == StepState::Skipped)
     }
 }

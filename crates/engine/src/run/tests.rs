@@ -31,11 +31,8 @@ impl Cause for Broken {
 }
 
 pub(super) fn broken() -> Why {
-    Why::new(
-        ObjectRef::new("v1", "Pod", Some("nvidia"), "driver-x7k2p"),
-        &Broken,
-    )
-    .with("event", "Back-off pulling image")
+    Why::new(ObjectRef::new("v1", "Pod", Some("nvidia"), "driver-x7k2p"), &Broken)
+        .with("event", "Back-off pulling image")
 }
 
 pub(super) fn at(t: f64, event: Event) -> Stamped {
@@ -69,23 +66,15 @@ pub(super) fn started(command: &[&str]) -> Event {
 }
 
 pub(super) fn step_started(step: &str) -> Event {
-    Event::Started {
-        step: step.to_owned(),
-        attempt: 1,
-    }
+    Event::Started { step: step.to_owned(), attempt: 1 }
 }
 
 pub(super) fn step_ended(step: &str, ended: Ended) -> Event {
-    Event::Ended {
-        step: step.to_owned(),
-        ended,
-    }
+    Event::Ended { step: step.to_owned(), ended }
 }
 
 fn changed(what: &str) -> Ended {
-    Ended::Changed {
-        what: what.to_owned(),
-    }
+    Ended::Changed { what: what.to_owned() }
 }
 
 pub(super) fn name() -> VerbName {
@@ -96,14 +85,12 @@ pub(super) fn name() -> VerbName {
 pub(super) fn failed_run() -> Vec<Stamped> {
     let child = PlannedStep {
         parent: Some("burn".to_owned()),
+        title: "burn is there (node-1)".to_owned(),
         ..planned("burn[node-1]", &[], Role::Wait)
     };
     let node = ObjectRef::new("v1", "Node", None, "node-1");
     vec![
-        at(
-            0.0,
-            started(&["tbx", "gpu-operator", "deploy", "--channel", "v1.11 beta"]),
-        ),
+        at(0.0, started(&["tbx", "gpu-operator", "deploy", "--channel", "v1.11 beta"])),
         at(
             0.0,
             Event::Cluster {
@@ -131,92 +118,34 @@ pub(super) fn failed_run() -> Vec<Stamped> {
             0.5,
             Event::Made {
                 step: "nfd".into(),
-                object: ObjectRef::new("v1", "Namespace", None, "nfd")
-                    .with_uid("11111111-aaaa-4bbb-8ccc-000000000001"),
+                object: ObjectRef::new("v1", "Namespace", None, "nfd").with_uid("11111111-aaaa-4bbb-8ccc-000000000001"),
             },
         ),
         at(2.0, step_ended("nfd", changed("created Subscription nfd"))),
-        at(
-            3.0,
-            Event::Pending {
-                step: "nodes".into(),
-                why: Why::waiting(node.clone(), "not-ready", "is not ready"),
-            },
-        ),
+        at(3.0, Event::Pending { step: "nodes".into(), why: Why::waiting(node.clone(), "not-ready", "is not ready") }),
         at(200.0, step_ended("nodes", changed("2 nodes"))),
         at(200.0, step_started("label")),
-        at(
-            203.25,
-            step_ended(
-                "label",
-                Ended::AlreadySo {
-                    what: "2 nodes are labelled".into(),
-                },
-            ),
-        ),
+        at(203.25, step_ended("label", Ended::AlreadySo { what: "2 nodes are labelled".into() })),
         at(203.25, step_started("burn")),
         at(203.25, Event::Added { step: child }),
         at(203.25, step_started("burn[node-1]")),
-        at(
-            210.0,
-            Event::Version {
-                what: "csv".into(),
-                asked: Some("1.11".into()),
-                found: Some("1.11.1".into()),
-            },
-        ),
-        at(
-            210.0,
-            Event::Warning {
-                step: Some("burn".into()),
-                name: "slow gpu".into(),
-                text: "GPU 0 is slow".into(),
-            },
-        ),
-        at(
-            230.0,
-            step_ended("burn[node-1]", Ended::Failed { why: broken() }),
-        ),
+        at(210.0, Event::Version { what: "csv".into(), asked: Some("1.11".into()), found: Some("1.11.1".into()) }),
+        at(210.0, Event::Warning { step: Some("burn".into()), name: "slow gpu".into(), text: "GPU 0 is slow".into() }),
+        at(230.0, step_ended("burn[node-1]", Ended::Failed { why: broken() })),
         at(230.0, step_ended("burn", Ended::Failed { why: broken() })),
-        at(
-            230.0,
-            step_ended(
-                "report",
-                Ended::NotRun {
-                    reason: "needs burn, which did not succeed".into(),
-                },
-            ),
-        ),
+        at(230.0, step_ended("report", Ended::NotRun { reason: "needs burn, which did not succeed".into() })),
         at(230.0, step_started("capture")),
-        at(
-            235.0,
-            step_ended(
-                "capture",
-                Ended::AlreadySo {
-                    what: "31 objects".into(),
-                },
-            ),
-        ),
-        at(
-            235.0,
-            Event::Traffic {
-                requests: [("GET".to_owned(), 12)].into(),
-                watch_events: 77,
-            },
-        ),
-        at(
-            235.0,
-            Event::RunEnded {
-                exit: Exit::Failed,
-                why: Some(broken()),
-            },
-        ),
+        at(235.0, step_ended("capture", Ended::AlreadySo { what: "31 objects".into() })),
+        at(235.0, Event::Traffic { requests: [("GET".to_owned(), 12)].into(), watch_events: 77 }),
+        at(235.0, Event::RunEnded { exit: Exit::Failed, why: Some(broken()) }),
     ]
 }
 
 pub(super) fn fold(events: &[Stamped]) -> Record {
     let mut record = Record::default();
-    events.iter().for_each(|event| record.event(event));
+    for event in events {
+        record.event(event);
+    }
     record
 }
 
@@ -226,7 +155,9 @@ pub(super) fn json_file(path: &Path) -> Value {
 
 fn written(parent: &Path, events: &[Stamped]) -> RunDir {
     let dir = RunDir::create(parent, &name(), RunDirOptions::default()).unwrap();
-    events.iter().for_each(|event| dir.event(event));
+    for event in events {
+        dir.event(event);
+    }
     dir
 }
 
@@ -234,41 +165,19 @@ fn written(parent: &Path, events: &[Stamped]) -> RunDir {
 fn the_summary_tells_the_whole_run() {
     let parent = tempfile::tempdir().unwrap();
     let dir = written(parent.path(), &failed_run());
-    assert!(
-        dir.path()
-            .ends_with("000__gpu_operator__deploy_from_operatorhub")
-    );
+    assert!(dir.path().ends_with("000__gpu_operator__deploy_from_operatorhub"));
     let summary = json_file(&dir.path().join("summary.json"));
     assert_eq!(summary["result"], "failed");
     assert_eq!(summary["exit_code"], 1);
     assert_eq!(summary["verdict"], "product");
-    assert_eq!(
-        summary["command"],
-        "tbx gpu-operator deploy --channel 'v1.11 beta'"
-    );
+    assert_eq!(summary["command"], "tbx gpu-operator deploy --channel 'v1.11 beta'");
     assert_eq!(summary["critical_path"], json!(["nodes", "label", "burn"]));
     assert_eq!(summary["critical_path_s"], 230.0);
     assert_eq!(summary["makespan_s"], 235.0);
     assert_eq!(summary["leftovers"][0]["name"], "nfd");
     assert_eq!(summary["watch_events"], 77);
-    let ids: Vec<&str> = summary["steps"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|step| step["id"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        ids,
-        [
-            "nfd",
-            "nodes",
-            "label",
-            "burn",
-            "burn[node-1]",
-            "report",
-            "capture"
-        ]
-    );
+    let ids: Vec<&str> = summary["steps"].as_array().unwrap().iter().map(|step| step["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["nfd", "nodes", "label", "burn", "burn[node-1]", "report", "capture"]);
     assert_eq!(summary["steps"][5]["state"], "not-run");
     assert_eq!(summary["finished"], "2026-01-01T00:03:55Z");
     assert_eq!(
@@ -286,15 +195,8 @@ fn the_record_read_back_from_the_files_is_the_same() {
     assert_eq!(Record::from_run_dir(dir.path()).unwrap(), dir.record());
     let once = std::fs::read(dir.path().join("events.jsonl")).unwrap();
     let again = written(parent.path(), &failed_run());
-    assert!(
-        again
-            .path()
-            .ends_with("001__gpu_operator__deploy_from_operatorhub")
-    );
-    assert_eq!(
-        once,
-        std::fs::read(again.path().join("events.jsonl")).unwrap()
-    );
+    assert!(again.path().ends_with("001__gpu_operator__deploy_from_operatorhub"));
+    assert_eq!(once, std::fs::read(again.path().join("events.jsonl")).unwrap());
 }
 
 #[test]
@@ -302,30 +204,19 @@ fn after_every_event_the_files_are_true_as_if_killed_there() {
     let parent = tempfile::tempdir().unwrap();
     let dir = RunDir::create(parent.path(), &name(), RunDirOptions::default()).unwrap();
     let at_once = json_file(&dir.path().join("summary.json"));
-    assert_eq!(
-        (&at_once["result"], &at_once["exit_code"]),
-        (&json!("running"), &Value::Null)
-    );
+    assert_eq!((&at_once["result"], &at_once["exit_code"]), (&json!("running"), &Value::Null));
     for event in failed_run() {
         dir.event(&event);
         let record = Record::from_run_dir(dir.path()).unwrap();
         assert_eq!(record, dir.record());
         let summary = json_file(&dir.path().join("summary.json"));
         let states = |value: Value| -> Vec<Value> {
-            value["steps"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|step| step["state"].clone())
-                .collect()
+            value["steps"].as_array().unwrap().iter().map(|step| step["state"].clone()).collect()
         };
         let ended = matches!(event.event, Event::RunEnded { .. });
         assert_eq!(summary["result"] == "running", !ended);
         if !matches!(event.event, Event::Added { .. }) {
-            assert_eq!(
-                states(summary),
-                states(serde_json::to_value(record.summary()).unwrap())
-            );
+            assert_eq!(states(summary), states(serde_json::to_value(record.summary()).unwrap()));
         }
     }
 }
@@ -340,32 +231,18 @@ fn a_torn_last_line_is_passed_over() {
     content.extend_from_slice(b"{\"at\":\"2026-01-01T00:00:0\xff");
     std::fs::write(&file, content).unwrap();
     let torn = Record::from_run_dir(dir.path()).unwrap();
-    assert_eq!(
-        (torn.unreadable, torn.steps, torn.log),
-        (1, whole.steps, whole.log)
-    );
+    assert_eq!((torn.unreadable, torn.steps, torn.log), (1, whole.steps, whole.log));
 }
 
 #[test]
 fn a_signal_shows_at_once() {
     let mut record = fold(&failed_run()[..8]);
     record.event(&at(4.0, step_ended("nodes", Ended::Stopped)));
-    record.event(&at(
-        4.0,
-        Event::Interrupted {
-            by: "SIGTERM".into(),
-        },
-    ));
+    record.event(&at(4.0, Event::Interrupted { by: "SIGTERM".into() }));
     assert_eq!(record.result(), RunResult::Interrupted);
     let stopped = record.step("nodes").unwrap();
     assert_eq!(stopped.why.as_ref().unwrap().cause, "is not ready");
-    record.event(&at(
-        5.0,
-        Event::RunEnded {
-            exit: Exit::Terminated,
-            why: None,
-        },
-    ));
+    record.event(&at(5.0, Event::RunEnded { exit: Exit::Terminated, why: None }));
     assert_eq!(record.summary().exit_code, Some(143));
 }
 
@@ -379,14 +256,8 @@ fn a_directory_that_cannot_be_written_is_said_beforehand() {
         RunDir::create(&file.join("below"), &name(), RunDirOptions::default()).unwrap_err(),
         RunDir::unnumbered(&file, &name(), RunDirOptions::default()).unwrap_err(),
     ] {
-        assert_eq!(
-            (why.exit, why.code.as_ref()),
-            (Exit::Configuration, "artifact-dir-not-writable")
-        );
-        assert!(
-            why.cause.contains("file") && why.next.contains("--artifact-dir"),
-            "{why}"
-        );
+        assert_eq!((why.exit, why.code.as_ref()), (Exit::Configuration, "artifact-dir-not-writable"));
+        assert!(why.cause.contains("file") && why.next.contains("--artifact-dir"), "{why}");
     }
 }
 
@@ -394,11 +265,7 @@ fn a_directory_that_cannot_be_written_is_said_beforehand() {
 fn files_that_cannot_be_written_later_do_not_stop_the_run() {
     let parent = tempfile::tempdir().unwrap();
     let dir = RunDir::create(parent.path(), &name(), RunDirOptions::default()).unwrap();
-    std::fs::write(
-        dir.path().join("logs"),
-        "a file where a directory should be",
-    )
-    .unwrap();
+    std::fs::write(dir.path().join("logs"), "a file where a directory should be").unwrap();
     dir.file("logs/pod.log", b"x");
     dir.event(&failed_run()[0]);
     assert_eq!(dir.trouble().unwrap().code, "artifact-dir-not-writable");
@@ -410,27 +277,13 @@ fn the_journal_is_read_back_and_carried_over() {
     let parent = tempfile::tempdir().unwrap();
     let dir = written(parent.path(), &[]);
     let pod = |name: &str| ObjectRef::new("v1", "Pod", Some("n"), name);
-    let made = |step: &str, object: ObjectRef| Entry::Made {
-        step: step.into(),
-        object,
-    };
-    dir.journal(&Entry::Decided {
-        key: "suffix".into(),
-        value: json!("x7"),
-    });
-    dir.journal(&Entry::Making {
-        step: "a".into(),
-        object: pod("gen-"),
-    });
+    let made = |step: &str, object: ObjectRef| Entry::Made { step: step.into(), object };
+    dir.journal(&Entry::Decided { key: "suffix".into(), value: json!("x7") });
+    dir.journal(&Entry::Making { step: "a".into(), object: pod("gen-") });
     dir.journal(&made("a", pod("gen-x7k").with_uid("u1")));
-    dir.journal(&Entry::Making {
-        step: "a".into(),
-        object: pod("lost"),
-    });
+    dir.journal(&Entry::Making { step: "a".into(), object: pod("lost") });
     dir.journal(&made("a", pod("b").with_uid("u2")));
-    dir.journal(&Entry::Deleted {
-        object: pod("b").with_uid("u2"),
-    });
+    dir.journal(&Entry::Deleted { object: pod("b").with_uid("u2") });
     dir.journal(&made("a", pod("b").with_uid("u3")));
     dir.journal(&Entry::Changed {
         step: "a".into(),
@@ -439,43 +292,18 @@ fn the_journal_is_read_back_and_carried_over() {
     });
     let journal = Journal::load(dir.path()).unwrap();
     assert_eq!(journal, dir.journal_so_far());
-    assert_eq!(
-        journal
-            .lost
-            .iter()
-            .map(|lost| lost.object.name.as_str())
-            .collect::<Vec<_>>(),
-        ["lost"]
-    );
-    let left: Vec<_> = journal
-        .leftovers()
-        .into_iter()
-        .map(|object| object.uid.unwrap())
-        .collect();
+    assert_eq!(journal.lost.iter().map(|lost| lost.object.name.as_str()).collect::<Vec<_>>(), ["lost"]);
+    let left: Vec<_> = journal.leftovers().into_iter().map(|object| object.uid.unwrap()).collect();
     assert_eq!(left, ["u1", "u3"]);
     assert!(journal.changed[0].can_be_undone());
 
-    let options = RunDirOptions {
-        resumes: Some(journal.clone()),
-        ..RunDirOptions::default()
-    };
+    let options = RunDirOptions { resumes: Some(journal.clone()), ..RunDirOptions::default() };
     let resumed = RunDir::create(parent.path(), &name(), options).unwrap();
     assert_eq!(resumed.recall("suffix"), Some(json!("x7")));
-    resumed.journal(&Entry::Decided {
-        key: "other".into(),
-        value: json!(1),
-    });
+    resumed.journal(&Entry::Decided { key: "other".into(), value: json!(1) });
     assert_eq!(resumed.recall("other"), Some(json!(1)));
-    assert_eq!(
-        Journal::load(resumed.path()).unwrap().leftovers(),
-        journal.leftovers()
-    );
-    assert!(
-        Journal::load(parent.path())
-            .unwrap_err()
-            .next
-            .contains("journal.jsonl")
-    );
+    assert_eq!(Journal::load(resumed.path()).unwrap().leftovers(), journal.leftovers());
+    assert!(Journal::load(parent.path()).unwrap_err().next.contains("journal.jsonl"));
 }
 
 #[test]
@@ -486,12 +314,7 @@ fn a_flow_moves_earlier_files_aside_and_refuses_a_directory_in_use() {
     first.event(&failed_run()[0]);
     let refused = RunDir::unnumbered(root.path(), &flow, RunDirOptions::default()).unwrap_err();
     assert_eq!(refused.code, "artifact-dir-in-use");
-    assert!(
-        refused
-            .cause
-            .contains("gpu_operator deploy_from_operatorhub, started 2026"),
-        "{refused}"
-    );
+    assert!(refused.cause.contains("gpu_operator deploy_from_operatorhub, started 2026"), "{refused}");
     drop(first);
     std::fs::write(root.path().join("FAILURE"), "").unwrap();
     std::fs::write(root.path().join("theirs.txt"), "").unwrap();
@@ -519,23 +342,10 @@ async fn a_real_plan_leaves_a_record() {
     let mut options = RunOptions::new(clock.clone());
     options.records = Arc::new(dir.clone());
     let outcome = run(plan, options).await;
-    dir.event(&Stamped {
-        at: clock.now(),
-        t: 90.0,
-        event: Event::RunEnded {
-            exit: outcome.exit,
-            why: outcome.why,
-        },
-    });
-    assert_eq!(
-        json_file(&dir.path().join("manifests/c.json")),
-        json!({"name": "abc"})
-    );
+    dir.event(&Stamped { at: clock.now(), t: 90.0, event: Event::RunEnded { exit: outcome.exit, why: outcome.why } });
+    assert_eq!(json_file(&dir.path().join("manifests/c.json")), json!({"name": "abc"}));
     let summary = dir.record().summary();
-    assert_eq!(
-        (summary.result, summary.makespan_s),
-        (RunResult::Failed, 90.0)
-    );
+    assert_eq!((summary.result, summary.makespan_s), (RunResult::Failed, 90.0));
     assert_eq!(summary.leftovers[0].name, "c");
     assert!(dir.trouble().is_none());
 }
@@ -545,8 +355,5 @@ fn the_schema_describes_every_field() {
     let schema = summary_schema();
     let fields = schema["properties"].as_object().unwrap();
     let summary = serde_json::to_value(fold(&failed_run()).summary()).unwrap();
-    assert_eq!(
-        fields.keys().collect::<Vec<_>>(),
-        summary.as_object().unwrap().keys().collect::<Vec<_>>()
-    );
+    assert_eq!(fields.keys().collect::<Vec<_>>(), summary.as_object().unwrap().keys().collect::<Vec<_>>());
 }

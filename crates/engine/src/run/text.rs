@@ -2,10 +2,7 @@
 
 /// The arguments as one line that a shell splits into the same arguments.
 pub fn shell_words(arguments: &[String]) -> String {
-    let quoted: Vec<String> = arguments
-        .iter()
-        .map(|argument| shell_word(argument))
-        .collect();
+    let quoted: Vec<String> = arguments.iter().map(|argument| shell_word(argument)).collect();
     quoted.join(" ")
 }
 
@@ -84,12 +81,7 @@ pub(super) fn clip(text: &str, limit: usize) -> String {
     while !text.is_char_boundary(tail) {
         tail += 1;
     }
-    format!(
-        "{}\n[… {} bytes left out …]\n{}",
-        &text[..head],
-        tail - head,
-        &text[tail..]
-    )
+    format!("{}\n[… {} bytes left out …]\n{}", &text[..head], tail - head, &text[tail..])
 }
 
 /// Seconds as people say them: `850 ms`, `42 s`, `3 min 20 s`, `1 h 05 min`.
@@ -115,22 +107,13 @@ mod tests {
     #[test]
     fn words_are_quoted_only_where_needed() {
         let words = ["tbx", "run", "a b", "it's", "", "$HOME", "--x=1"].map(str::to_owned);
-        assert_eq!(
-            shell_words(&words),
-            r"tbx run 'a b' 'it'\''s' '' '$HOME' --x=1"
-        );
+        assert_eq!(shell_words(&words), r"tbx run 'a b' 'it'\''s' '' '$HOME' --x=1");
     }
 
     #[test]
     fn escapes_go_and_controls_show() {
-        assert_eq!(
-            readable("\u{1b}[31mred\u{1b}[0m \u{0}\u{b}\u{fffe}!"),
-            "red \u{fffd}\u{fffd}\u{fffd}!"
-        );
-        assert_eq!(
-            readable("10%\r50%\r\nend\u{1b}]0;title\u{7}."),
-            "10%\n50%\nend."
-        );
+        assert_eq!(readable("\u{1b}[31mred\u{1b}[0m \u{0}\u{b}\u{fffe}!"), "red \u{fffd}\u{fffd}\u{fffd}!");
+        assert_eq!(readable("10%\r50%\r\nend\u{1b}]0;title\u{7}."), "10%\n50%\nend.");
         assert_eq!(readable("\u{1b}"), "");
         assert_eq!(readable("\u{1b}[12"), "");
     }
@@ -139,22 +122,13 @@ mod tests {
     fn long_text_keeps_both_ends() {
         let text = format!("head{}ü{}tail", "a".repeat(500), "b".repeat(500));
         let short = clip(&text, 100);
-        assert!(
-            short.starts_with("head") && short.ends_with("tail") && short.len() < 140,
-            "{short}"
-        );
+        assert!(short.starts_with("head") && short.ends_with("tail") && short.len() < 140, "{short}");
         assert!(short.contains("bytes left out"));
     }
 
     #[test]
     fn seconds_read_well() {
-        let shown: Vec<String> = [0.25, 4.0, 42.4, 200.0, 3900.0]
-            .into_iter()
-            .map(show_seconds)
-            .collect();
-        assert_eq!(
-            shown,
-            ["250 ms", "4.0 s", "42 s", "3 min 20 s", "1 h 05 min"]
-        );
+        let shown: Vec<String> = [0.25, 4.0, 42.4, 200.0, 3900.0].into_iter().map(show_seconds).collect();
+        assert_eq!(shown, ["250 ms", "4.0 s", "42 s", "3 min 20 s", "1 h 05 min"]);
     }
 }

@@ -23,10 +23,7 @@ impl Cause for RunDirCause {
     fn text(&self) -> String {
         match self {
             RunDirCause::CannotWrite { path, error } => {
-                format!(
-                    "cannot be used for the run's files: {}: {error}",
-                    path.display()
-                )
+                format!("cannot be used for the run's files: {}: {error}", path.display())
             }
             RunDirCause::InUse { by } => format!("another run is writing here: {by}"),
             RunDirCause::NoJournal(error) => {
@@ -41,12 +38,10 @@ impl Cause for RunDirCause {
                 "make the directory writable, or choose another one with --artifact-dir".to_owned()
             }
             RunDirCause::InUse { .. } => {
-                "wait for that run to end, or choose another directory with --artifact-dir"
-                    .to_owned()
+                "wait for that run to end, or choose another directory with --artifact-dir".to_owned()
             }
             RunDirCause::NoJournal(_) => {
-                "give the directory that the run named at its end, the one that holds journal.jsonl"
-                    .to_owned()
+                "give the directory that the run named at its end, the one that holds journal.jsonl".to_owned()
             }
         }
     }

@@ -18,50 +18,32 @@ static PEM: LazyLock<Regex> = LazyLock::new(|| {
         .expect("invariant: a constant expression")
 });
 
+/// How the names of secret things end, without signs and capitals.
+const ENDINGS: [&str; 12] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "token",
+    "clientkeydata",
+    "clientsecret",
+    "secretkey",
+    "secretaccesskey",
+    "apikey",
+    "privatekey",
+    "credentials",
+    "dockerconfigjson",
+];
+
 /// Whether what stands under this key is secret.
 pub(super) fn is_secret_key(key: &str) -> bool {
-    let key: String = key
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect();
-    const ENDINGS: [&str; 12] = [
-        "password",
-        "passwd",
-        "passphrase",
-        "token",
-        "clientkeydata",
-        "clientsecret",
-        "secretkey",
-        "secretaccesskey",
-        "apikey",
-        "privatekey",
-        "credentials",
-        "dockerconfigjson",
-    ];
-    key == "auth"
-        || key == "authorization"
-        || key == "dockercfg"
-        || ENDINGS.iter().any(|ending| key.ends_with(ending))
+    let key: String = key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    key == "auth" || key == "authorization" || key == "dockercfg" || ENDINGS.iter().any(|ending| key.ends_with(ending))
 }
 
 /// Words that are never a secret, whatever they stand under.
 pub(super) fn is_plain_word(value: &str) -> bool {
-    const WORDS: [&str; 10] = [
-        "",
-        "true",
-        "false",
-        "null",
-        "none",
-        "nil",
-        "yes",
-        "no",
-        "~",
-        super::MASK,
-    ];
-    WORDS
-        .iter()
-        .any(|word| value.trim().eq_ignore_ascii_case(word))
+    const WORDS: [&str; 10] = ["", "true", "false", "null", "none", "nil", "yes", "no", "~", super::MASK];
+    WORDS.iter().any(|word| value.trim().eq_ignore_ascii_case(word))
 }
 
 /// The secret parts of a secret file's content, the content itself included.
@@ -86,11 +68,7 @@ pub(super) fn parts(content: &[u8]) -> Vec<Vec<u8>> {
                 found.push(line.to_vec());
             }
         }
-        let joined: Vec<u8> = block[2]
-            .iter()
-            .copied()
-            .filter(|b| !b.is_ascii_whitespace())
-            .collect();
+        let joined: Vec<u8> = block[2].iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
         found.push(joined);
     }
     for line in LINES.captures_iter(content) {
@@ -133,9 +111,7 @@ fn json_parts(value: &Value, inside: bool, found: &mut Vec<Vec<u8>>) {
                 }
             }
         }
-        Value::Array(items) => items
-            .iter()
-            .for_each(|item| json_parts(item, inside, found)),
+        Value::Array(items) => items.iter().for_each(|item| json_parts(item, inside, found)),
         _ => {}
     }
 }

@@ -34,28 +34,14 @@ fn escaped(value: &[u8], into: &mut BTreeSet<Vec<u8>>) {
         return;
     };
     let json = json_inner(text);
-    let go = json
-        .replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026");
+    let go = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
     into.insert(json_inner(&json).into_bytes());
     into.insert(go.into_bytes());
     into.insert(json.replace('/', "\\/").into_bytes());
     into.insert(json.into_bytes());
-    let xml = text
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;");
-    into.insert(
-        xml.replace('"', "&quot;")
-            .replace('\'', "&#39;")
-            .into_bytes(),
-    );
-    into.insert(
-        xml.replace('"', "&#34;")
-            .replace('\'', "&apos;")
-            .into_bytes(),
-    );
+    let xml = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    into.insert(xml.replace('"', "&quot;").replace('\'', "&#39;").into_bytes());
+    into.insert(xml.replace('"', "&#34;").replace('\'', "&apos;").into_bytes());
     // Inside a single-quoted word of a shell, and as Rust's Debug writes it.
     into.insert(text.replace('\'', "'\\''").into_bytes());
     into.insert(format!("{text:?}").trim_matches('"').as_bytes().to_vec());
@@ -89,11 +75,7 @@ fn wrapped_base64(value: &[u8], into: &mut BTreeSet<Vec<u8>>) {
         if encoded.len() <= width {
             continue;
         }
-        for line in encoded
-            .as_bytes()
-            .chunks(width)
-            .filter(|line| line.len() >= 16)
-        {
+        for line in encoded.as_bytes().chunks(width).filter(|line| line.len() >= 16) {
             into.insert(line.to_vec());
         }
     }

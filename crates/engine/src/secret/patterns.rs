@@ -33,62 +33,32 @@ const PATTERNS: [Pattern; 8] = [
         regex: r#"(?i)authorization["']?[ \t]*[:=][ \t]*["']?(?P<s>(?:bearer|basic|negotiate|digest)[ \t]+[^"'\s]+|[^"'\s]{8,})"#,
         picky: false,
     },
-    Pattern {
-        triggers: &["bearer"],
-        regex: r"(?i)\bbearer[ \t]+(?P<s>[A-Za-z0-9._~+/=-]{16,})",
-        picky: true,
-    },
+    Pattern { triggers: &["bearer"], regex: r"(?i)\bbearer[ \t]+(?P<s>[A-Za-z0-9._~+/=-]{16,})", picky: true },
     Pattern {
         triggers: &["://"],
         regex: r#"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@"'<>]*:(?P<s>[^@/\s"'<>]+)@"#,
         picky: false,
     },
     Pattern {
-        triggers: &[
-            "sha256~",
-            "ghp_",
-            "gho_",
-            "ghu_",
-            "ghs_",
-            "ghr_",
-            "github_pat_",
-            "glpat-",
-            "xox",
-            "nvapi-",
-        ],
+        triggers: &["sha256~", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "nvapi-"],
         regex: r"(?P<s>sha256~[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{16,}|xox[abprs]-[A-Za-z0-9-]{10,}|nvapi-[A-Za-z0-9_-]{20,})",
         picky: false,
     },
     Pattern {
-        triggers: &[
-            "password",
-            "passwd",
-            "passphrase",
-            "token",
-            "secret",
-            "key",
-            "dockerc",
-        ],
+        triggers: &["password", "passwd", "passphrase", "token", "secret", "key", "dockerc"],
         regex: r#"(?i)(?:password|passwd|passphrase|token|client[_-]?key[_-]?data|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|api[_-]?key|private[_-]?key|dockerconfigjson|dockercfg)\\?["']?[ \t]*(?::[ \t]*|=)\\?["']?(?P<s>[^\s"'\\,;&{}\[\]()<>|]{6,})"#,
         picky: true,
     },
     Pattern {
-        triggers: &[
-            "--password",
-            "--token",
-            "--secret",
-            "--api-key",
-            "--docker-password",
-        ],
+        triggers: &["--password", "--token", "--secret", "--api-key", "--docker-password"],
         regex: r#"(?i)--(?:docker-)?(?:password|token|secret|api-key)[ \t]+["']?(?P<s>[^\s"'-][^\s"']{5,})"#,
         picky: true,
     },
 ];
 
 static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    let compile = |pattern: &Pattern| {
-        Regex::new(&format!("(?-u){}", pattern.regex)).expect("invariant: a constant expression")
-    };
+    let compile =
+        |pattern: &Pattern| Regex::new(&format!("(?-u){}", pattern.regex)).expect("invariant: a constant expression");
     PATTERNS.iter().map(compile).collect()
 });
 
@@ -101,13 +71,8 @@ static TRIGGERS: LazyLock<(AhoCorasick, Vec<usize>)> = LazyLock::new(|| {
             texts.push(*trigger);
         }
     }
-    let search = AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .build(texts);
-    (
-        search.expect("invariant: a few short constant texts"),
-        owners,
-    )
+    let search = AhoCorasick::builder().ascii_case_insensitive(true).build(texts);
+    (search.expect("invariant: a few short constant texts"), owners)
 });
 
 /// Where such secrets are.
@@ -138,9 +103,6 @@ fn is_prose(value: &[u8]) -> bool {
     let text = text.trim_end_matches(['.', ':', '!', '?']);
     is_plain_word(text)
         || text.starts_with('$')
-        || text
-            .chars()
-            .skip(1)
-            .all(|c| c.is_ascii_lowercase() || c == '-' || c == '_')
+        || text.chars().skip(1).all(|c| c.is_ascii_lowercase() || c == '-' || c == '_')
             && text.chars().next().is_some_and(|c| c.is_ascii_alphabetic())
 }

@@ -42,21 +42,14 @@ impl Search {
             let head = &needle[..needle.len().min(HEAD)];
             by_head.entry(head).or_default().push(needle.clone());
         }
-        Some(Self {
-            heads: AhoCorasick::new(by_head.keys()).ok()?,
-            needles: by_head.into_values().collect(),
-        })
+        Some(Self { heads: AhoCorasick::new(by_head.keys()).ok()?, needles: by_head.into_values().collect() })
     }
 
     fn spans(&self, bytes: &[u8], into: &mut Vec<Range<usize>>) {
         for hit in self.heads.find_overlapping_iter(bytes) {
             let rest = &bytes[hit.start()..];
-            let same =
-                |needle: &Vec<u8>| needle.iter().zip(rest).take_while(|(a, b)| a == b).count();
-            let length = self.needles[hit.pattern().as_usize()]
-                .iter()
-                .map(same)
-                .max();
+            let same = |needle: &Vec<u8>| needle.iter().zip(rest).take_while(|(a, b)| a == b).count();
+            let length = self.needles[hit.pattern().as_usize()].iter().map(same).max();
             into.push(hit.start()..hit.start() + length.unwrap_or(0));
         }
     }
@@ -75,9 +68,7 @@ impl Redactor {
         for part in parts(content.as_ref()) {
             forms(&part, &mut needles);
         }
-        needles.retain(|needle| {
-            needle.len() >= super::forms::SHORTEST && !needle.iter().all(u8::is_ascii_whitespace)
-        });
+        needles.retain(|needle| needle.len() >= super::forms::SHORTEST && !needle.iter().all(u8::is_ascii_whitespace));
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let before = known.needles.len();
         known.needles.extend(needles);
@@ -130,17 +121,13 @@ impl Redactor {
     pub(crate) fn own_json(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => self.mask_string(text),
-            Value::Array(items) => items
-                .iter_mut()
-                .fold(false, |found, item| self.own_json(item) || found),
-            Value::Object(map) => map
-                .iter_mut()
-                .fold(false, |found, (key, value)| match value {
-                    Value::String(text) if is_identifier(key, text) => found,
-                    // Parts of somebody else's objects: no key in there is ours.
-                    _ if key == "undo" || key == "value" => self.json(value) || found,
-                    _ => self.own_json(value) || found,
-                }),
+            Value::Array(items) => any_of(items, |item| self.own_json(item)),
+            Value::Object(map) => any_of(map, |(key, value)| match value {
+                Value::String(text) if is_identifier(key, text) => false,
+                // Parts of somebody else's objects: no key in there is ours.
+                _ if key == "undo" || key == "value" => self.json(value),
+                _ => self.own_json(value),
+            }),
             _ => false,
         }
     }
@@ -152,31 +139,21 @@ impl Redactor {
                 true
             }
             Value::String(text) => self.mask_string(text),
-            Value::Array(items) => items
-                .iter_mut()
-                .fold(false, |found, item| self.walk(item, below_secret) || found),
+            Value::Array(items) => any_of(items, |item| self.walk(item, below_secret)),
             Value::Object(map) => {
-                let is_secret = map.get("kind").and_then(Value::as_str) == Some("Secret");
-                let secret_variable = map
-                    .get("name")
-                    .and_then(Value::as_str)
-                    .is_some_and(is_secret_key);
-                let mut found = false;
-                for (key, value) in map.iter_mut() {
-                    let below =
-                        below_secret || (is_secret && (key == "data" || key == "stringData"));
+                let secret_object = map.get("kind").and_then(Value::as_str) == Some("Secret");
+                let secret_variable = map.get("name").and_then(Value::as_str).is_some_and(is_secret_key);
+                let found = any_of(map.iter_mut(), |(key, value)| {
+                    let below = below_secret || (secret_object && (key == "data" || key == "stringData"));
+                    let secret_field = is_secret_key(key) || (secret_variable && key == "value");
                     match value {
-                        Value::String(text)
-                            if !below
-                                && !is_plain_word(text)
-                                && (is_secret_key(key) || (secret_variable && key == "value")) =>
-                        {
+                        Value::String(text) if !below && secret_field && !is_plain_word(text) => {
                             MASK.clone_into(text);
-                            found = true;
+                            true
                         }
-                        _ => found |= self.walk(value, below),
+                        _ => self.walk(value, below),
                     }
-                }
+                });
                 self.mask_keys(map) || found
             }
             _ => false,
@@ -184,10 +161,7 @@ impl Redactor {
     }
 
     fn mask_keys(&self, map: &mut serde_json::Map<String, Value>) -> bool {
-        if map
-            .keys()
-            .all(|key| matches!(self.text(key), Cow::Borrowed(_)))
-        {
+        if map.keys().all(|key| matches!(self.text(key), Cow::Borrowed(_))) {
             return false;
         }
         let mut clean = serde_json::Map::new();
@@ -213,10 +187,7 @@ impl Redactor {
 
     /// What to keep back of a stream so that no secret is cut in two.
     pub(super) fn longest(&self) -> usize {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .longest
+        self.0.read().unwrap_or_else(PoisonError::into_inner).longest
     }
 
     /// Where secrets are, in order and without overlaps.
@@ -250,25 +221,19 @@ impl Redactor {
     }
 }
 
+/// Does it to every item, and says whether it found something in one of them.
+fn any_of<T>(items: impl IntoIterator<Item = T>, mut change: impl FnMut(T) -> bool) -> bool {
+    let mut found = false;
+    for item in items {
+        found |= change(item);
+    }
+    found
+}
+
 /// Fields of our own records that are ours or the API server's, never a secret, and needed exactly.
 fn is_identifier(key: &str, text: &str) -> bool {
-    const KEYS: [&str; 10] = [
-        "at",
-        "event",
-        "entry",
-        "state",
-        "role",
-        "verdict",
-        "exit",
-        "uid",
-        "api_version",
-        "kind",
-    ];
-    KEYS.contains(&key)
-        && text.len() <= 80
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_.:/".contains(c))
+    const KEYS: [&str; 10] = ["at", "event", "entry", "state", "role", "verdict", "exit", "uid", "api_version", "kind"];
+    KEYS.contains(&key) && text.len() <= 80 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:/".contains(c))
 }
 
 impl fmt::Debug for Redactor {

@@ -17,11 +17,7 @@ pub struct RedactedStream {
 impl RedactedStream {
     /// A stream from its beginning.
     pub fn new(redactor: Redactor) -> Self {
-        Self {
-            redactor,
-            held: Vec::new(),
-            in_key: false,
-        }
+        Self { redactor, held: Vec::new(), in_key: false }
     }
 
     /// Takes a chunk; appends what is certain by now.
@@ -54,10 +50,7 @@ impl RedactedStream {
             return;
         }
         clean.extend_from_slice(&self.redactor.bytes(line));
-        if contains(line, b"-----BEGIN ")
-            && contains(line, b"PRIVATE KEY-----")
-            && !contains(line, b"-----END ")
-        {
+        if contains(line, b"-----BEGIN ") && contains(line, b"PRIVATE KEY-----") && !contains(line, b"-----END ") {
             self.in_key = true;
             clean.push(b'\n');
         }
@@ -75,17 +68,8 @@ impl RedactedStream {
             return;
         }
         let mut cut = self.held.len() - hold;
-        if let Some(span) = self
-            .redactor
-            .spans(&self.held)
-            .into_iter()
-            .find(|span| span.contains(&cut))
-        {
-            cut = if span.start == 0 {
-                span.end
-            } else {
-                span.start
-            };
+        if let Some(span) = self.redactor.spans(&self.held).into_iter().find(|span| span.contains(&cut)) {
+            cut = if span.start == 0 { span.end } else { span.start };
         }
         let rest = self.held.split_off(cut);
         let ready = std::mem::replace(&mut self.held, rest);

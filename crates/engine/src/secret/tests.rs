@@ -16,10 +16,7 @@ fn a_secret_never_prints_itself() {
     assert_eq!(format!("{secret} {secret:?}"), "*** ***");
     assert_eq!(serde_json::to_string(&secret).unwrap(), "\"***\"");
     assert_eq!(secret.expose(), "hunter22");
-    assert_eq!(
-        serde_json::from_str::<Secret>("\"hunter22\"").unwrap(),
-        secret
-    );
+    assert_eq!(serde_json::from_str::<Secret>("\"hunter22\"").unwrap(), secret);
 }
 
 #[test]
@@ -44,10 +41,7 @@ fn a_known_value_goes_in_every_encoding() {
     for text in texts {
         let clean = redactor.text(&text);
         assert!(clean.contains(MASK), "{text} → {clean}");
-        assert!(
-            !clean.contains("ss") && !clean.contains("rd"),
-            "{text} → {clean}"
-        );
+        assert!(!clean.contains("ss") && !clean.contains("rd"), "{text} → {clean}");
     }
 }
 
@@ -77,34 +71,19 @@ fn shapes_of_secrets_go_unasked() {
     let redactor = Redactor::new();
     for (text, clean) in [
         ("Authorization: Bearer abc.def", "Authorization: ***"),
-        (
-            "sent bearer sha256~abcdefghijklmnopqrstuvwxyz0123456789",
-            "sent bearer ***",
-        ),
-        (
-            "git clone https://bob:s3cret@github.com/x",
-            "git clone https://bob:***@github.com/x",
-        ),
+        ("sent bearer sha256~abcdefghijklmnopqrstuvwxyz0123456789", "sent bearer ***"),
+        ("git clone https://bob:s3cret@github.com/x", "git clone https://bob:***@github.com/x"),
         ("password=Sup3rSecret&x=1", "password=***&x=1"),
         ("{\"token\": \"abcDEF123\"}", "{\"token\": \"***\"}"),
-        (
-            "{\\\"token\\\":\\\"abcDEF123\\\"}",
-            "{\\\"token\\\":\\\"***\\\"}",
-        ),
+        ("{\\\"token\\\":\\\"abcDEF123\\\"}", "{\\\"token\\\":\\\"***\\\"}"),
         ("client-key-data: LS0tLS1CRUdJTg==", "client-key-data: ***"),
-        (
-            "login --password Sup3rSecret now",
-            "login --password *** now",
-        ),
+        ("login --password Sup3rSecret now", "login --password *** now"),
         ("jwt eyJhbGciOi.eyJpc3MiOi.sig-x_y!", "jwt ***!"),
         (
             "a -----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc=\n-----END RSA PRIVATE KEY----- b",
             "a -----BEGIN RSA PRIVATE KEY-----*** b",
         ),
-        (
-            "cut -----BEGIN PRIVATE KEY-----\nMIIEabc",
-            "cut -----BEGIN PRIVATE KEY-----***",
-        ),
+        ("cut -----BEGIN PRIVATE KEY-----\nMIIEabc", "cut -----BEGIN PRIVATE KEY-----***"),
     ] {
         assert_eq!(redactor.text(text), clean, "{text}");
     }
@@ -112,7 +91,8 @@ fn shapes_of_secrets_go_unasked() {
 
 #[test]
 fn parts_of_compound_files_go() {
-    let pull_secret = json!({"auths": {"quay.io": {"auth": STANDARD.encode("robot:hidden-pass"), "email": "me@example.com"}}});
+    let pull_secret =
+        json!({"auths": {"quay.io": {"auth": STANDARD.encode("robot:hidden-pass"), "email": "me@example.com"}}});
     let kubeconfig = "apiVersion: v1\nclusters:\n- cluster:\n    server: https://api.example.com:6443\nusers:\n- name: admin\n  user:\n    token: tok-0123456789\n    client-key-data: LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCkFCQ0RFRkdISUpLTE1OT1AKLS0tLS1FTkQgUFJJVkFURSBLRVktLS0tLQo=\n";
     let redactor = Redactor::new();
     redactor.register(pull_secret.to_string());
@@ -133,11 +113,8 @@ fn lines_of_an_entitlement_go_one_by_one_and_cut_short() {
     assert_eq!(redactor.text(&line[..40]), "***");
     let encoded = STANDARD.encode(&pem);
     assert_eq!(redactor.text(&encoded), "***");
-    let wrapped: Vec<String> = encoded
-        .as_bytes()
-        .chunks(76)
-        .map(|line| String::from_utf8_lossy(line).into_owned())
-        .collect();
+    let wrapped: Vec<String> =
+        encoded.as_bytes().chunks(76).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
     for line in wrapped.iter().filter(|line| line.len() == 76) {
         assert_eq!(redactor.text(line), "***");
     }
@@ -174,25 +151,17 @@ fn json_keeps_its_shape() {
 fn a_stream_is_clean_wherever_it_is_cut() {
     let redactor = knowing("Sup3r-Secret-Value");
     let mut text = b"ok\n\x16\x03\x01\xff\nx Sup3r-Secret-Value \xc3\xa9\n-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\nend Sup3r-Secret-Value".to_vec();
-    let expected =
-        b"ok\n\x16\x03\x01\xff\nx *** \xc3\xa9\n-----BEGIN PRIVATE KEY-----***\nend ***".to_vec();
+    let expected = b"ok\n\x16\x03\x01\xff\nx *** \xc3\xa9\n-----BEGIN PRIVATE KEY-----***\nend ***".to_vec();
     for size in 1..text.len() {
         let (mut stream, mut clean) = (RedactedStream::new(redactor.clone()), Vec::new());
-        text.chunks(size)
-            .for_each(|chunk| stream.push(chunk, &mut clean));
+        text.chunks(size).for_each(|chunk| stream.push(chunk, &mut clean));
         stream.finish(&mut clean);
-        assert_eq!(
-            clean,
-            expected,
-            "in pieces of {size}: {}",
-            String::from_utf8_lossy(&clean)
-        );
+        assert_eq!(clean, expected, "in pieces of {size}: {}", String::from_utf8_lossy(&clean));
     }
     // A line without end: memory is bounded and nothing is cut in two.
     text = b"x Sup3r-Secret-Value ".repeat(50_000);
     let (mut stream, mut clean) = (RedactedStream::new(redactor), Vec::new());
-    text.chunks(1000)
-        .for_each(|chunk| stream.push(chunk, &mut clean));
+    text.chunks(1000).for_each(|chunk| stream.push(chunk, &mut clean));
     stream.finish(&mut clean);
     assert_eq!(clean, b"x *** ".repeat(50_000));
 }

@@ -5,9 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// An object by kind and name; the uid when it is one particular life of it.
-#[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ObjectRef {
     /// `machine.openshift.io/v1beta1`; empty when the thing is no API object (a file, a flag, the server).
     #[serde(default, skip_serializing_if = "String::is_empty")]
