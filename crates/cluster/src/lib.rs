@@ -35,6 +35,7 @@ mod write;
 
 pub use access::Gap;
 pub use cluster::{Cluster, ClusterInfo, LogOptions};
+pub use connect::ConnectOptions;
 pub use error::{ClusterError, FieldConflict, FieldError};
 pub use hub::Watched;
 pub use object::{Condition, Object};

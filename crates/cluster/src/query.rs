@@ -60,11 +60,14 @@ impl Query {
 
     /// What it asks for, as causes name it: the object, or the kind with the selector in angle brackets.
     pub fn object(&self) -> ObjectRef {
-        let name = self.name().map(str::to_owned).unwrap_or_else(|| {
-            let selectors: Vec<&str> =
-                [&self.labels, &self.fields].into_iter().filter_map(|selector| selector.as_deref()).collect();
-            if selectors.is_empty() { "<any>".to_owned() } else { format!("<{}>", selectors.join(",")) }
-        });
+        let name = self.name().map_or_else(
+            || {
+                let selectors: Vec<&str> =
+                    [&self.labels, &self.fields].into_iter().filter_map(|selector| selector.as_deref()).collect();
+                if selectors.is_empty() { "<any>".to_owned() } else { format!("<{}>", selectors.join(",")) }
+            },
+            str::to_owned,
+        );
         self.kind.object(self.namespace.as_deref(), &name)
     }
 

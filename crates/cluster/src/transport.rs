@@ -362,7 +362,7 @@ fn chain<'a>(
 }
 
 /// What lies at the bottom of an error.
-fn root(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn root(error: &(dyn std::error::Error + 'static)) -> String {
     chain(error).last().map(ToString::to_string).unwrap_or_default()
 }
 

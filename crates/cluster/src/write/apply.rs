@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 use toolbox_engine::{StepCx, Why};
 
-use super::{Applied, Change, MANAGED_BY, MANAGER, RUN, call, is_dry_only, keep, named, would_create};
+use super::{Applied, Change, MANAGED_BY, MANAGER, RUN, call, changed, is_dry_only, keep, named, would_create};
 use crate::cluster::Cluster;
 use crate::object::Object;
 use crate::query::{path, with_parameters};
@@ -51,7 +51,7 @@ impl Cluster {
                     cx.would(format!("create {}", named(&target.object)));
                     Applied { object: after, change: Change::Created }
                 }
-                Some(before) => self.changed(cx, before, after, &manifest),
+                Some(before) => changed(cx, before, after, &manifest),
             });
         }
         keep(cx, &target.object, "", &manifest);
@@ -70,7 +70,7 @@ impl Cluster {
                 cx.made(&after.refer());
                 Ok(Applied { object: after, change: Change::Created })
             }
-            Some(before) => Ok(self.changed(cx, before, after, &manifest)),
+            Some(before) => Ok(changed(cx, before, after, &manifest)),
         }
     }
 

@@ -27,7 +27,7 @@ impl Cluster {
             return self.post(cx, &target, &wanted, manifest).await;
         }
         match self.before(cx, &target).await? {
-            Some(found) => self.taken(found, &target, &wanted, None),
+            Some(found) => taken(found, &target, &wanted, None),
             None => self.post(cx, &target, &wanted, manifest).await,
         }
     }
@@ -82,7 +82,7 @@ impl Cluster {
                 Some(found) if found.annotation(REQUEST) == Some(&*mark) => {
                     return Ok(created(cx, found));
                 }
-                Some(found) => return self.taken(found, target, wanted, Some(error)),
+                Some(found) => return taken(found, target, wanted, Some(error)),
                 None => {}
             }
             let spent = self.clock().elapsed().saturating_sub(started);
@@ -107,22 +107,16 @@ impl Cluster {
         let found = self.list(&query).await?;
         Ok(found.into_iter().find(|object| object.annotation(REQUEST) == Some(mark)))
     }
+}
 
-    /// The name is taken: good when what is there is what was wanted.
-    fn taken(
-        &self,
-        found: Object,
-        target: &Target,
-        wanted: &Value,
-        error: Option<ClusterError>,
-    ) -> Result<Applied, Why> {
-        if merge::holds(found.value(), wanted) {
-            return Ok(Applied { object: found, change: Change::Unchanged });
-        }
-        let error = error.unwrap_or_else(|| ClusterError::AlreadyExists { object: target.object.clone() });
-        let differences = merge::differences(found.value(), wanted, wanted).join("\n");
-        Err(Why::from(error).with(format!("what differs in {}", named(&target.object)), differences))
+/// The name is taken: good when what is there is what was wanted.
+fn taken(found: Object, target: &Target, wanted: &Value, error: Option<ClusterError>) -> Result<Applied, Why> {
+    if merge::holds(found.value(), wanted) {
+        return Ok(Applied { object: found, change: Change::Unchanged });
     }
+    let error = error.unwrap_or_else(|| ClusterError::AlreadyExists { object: target.object.clone() });
+    let differences = merge::differences(found.value(), wanted, wanted).join("\n");
+    Err(Why::from(error).with(format!("what differs in {}", named(&target.object)), differences))
 }
 
 fn created(cx: &StepCx, object: Object) -> Applied {

@@ -189,21 +189,21 @@ impl Cluster {
         }
         Ok((Object::new(parse(&answer.body, &call.object)?), answer))
     }
+}
 
-    /// Journals and describes a change of an object that was there before.
-    fn changed(&self, cx: &StepCx, before: &Object, after: Object, wanted: &Value) -> Applied {
-        if merge::same(before.value(), after.value()) {
-            return Applied { object: after, change: Change::Unchanged };
-        }
-        let differences = merge::differences(before.value(), after.value(), wanted).join(", ");
-        if cx.dry() {
-            cx.would(format!("change {}: {differences}", named(&after.refer())));
-        } else {
-            tracing::debug!(object = %after.refer(), differences, "changed");
-            cx.changed(&after.refer(), merge::undo(before.value(), wanted));
-        }
-        Applied { object: after, change: Change::Updated }
+/// Journals and describes a change of an object that was there before.
+fn changed(cx: &StepCx, before: &Object, after: Object, wanted: &Value) -> Applied {
+    if merge::same(before.value(), after.value()) {
+        return Applied { object: after, change: Change::Unchanged };
     }
+    let differences = merge::differences(before.value(), after.value(), wanted).join(", ");
+    if cx.dry() {
+        cx.would(format!("change {}: {differences}", named(&after.refer())));
+    } else {
+        tracing::debug!(object = %after.refer(), differences, "changed");
+        cx.changed(&after.refer(), merge::undo(before.value(), wanted));
+    }
+    Applied { object: after, change: Change::Updated }
 }
 
 /// A dry run of something that cannot be tried yet, because what it needs is made by an earlier step.

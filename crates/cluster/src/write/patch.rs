@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolbox_engine::plan::Kind;
 use toolbox_engine::{StepCx, Why};
 
-use super::{Applied, Change, MANAGER, call, is_dry_only, keep, merge, named};
+use super::{Applied, Change, MANAGER, call, changed, is_dry_only, keep, merge, named};
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
 use crate::object::Object;
@@ -61,7 +61,7 @@ impl Cluster {
             &object,
         );
         match self.send(cx, &request).await {
-            Ok((after, _)) => Ok(self.changed(cx, &before, after, &patch)),
+            Ok((after, _)) => Ok(changed(cx, &before, after, &patch)),
             Err(error) if cx.dry() && is_dry_only(&error) => {
                 let differences = merge::differences(before.value(), &patch, &patch).join(", ");
                 cx.would(format!("change {}: {differences}", named(&object)));
