@@ -29,7 +29,8 @@ pub enum Fault {
         /// `key=value`.
         label: String,
     },
-    /// The container of pods with this label exits again and again: they wait in `CrashLoopBackOff`.
+    /// The container of pods with this label exits again and again: they wait in `CrashLoopBackOff`. Driver pods
+    /// on nodes with a driver toolkit have `openshift.driver-toolkit=true`.
     CrashLoop {
         /// `key=value`.
         label: String,

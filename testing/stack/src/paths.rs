@@ -11,12 +11,11 @@ pub(crate) fn go_dir() -> PathBuf {
 
 /// `$XDG_CACHE_HOME/toolbox-stack`, or the same under `~/.cache`: built programs, shared by every checkout.
 pub(crate) fn cache_dir() -> Result<PathBuf> {
-    let base = match std::env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()) {
-        Some(dir) => PathBuf::from(dir),
-        None => {
-            let home = std::env::var_os("HOME").context("neither XDG_CACHE_HOME nor HOME is set")?;
-            PathBuf::from(home).join(".cache")
-        }
+    let base = if let Some(dir) = std::env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()) {
+        PathBuf::from(dir)
+    } else {
+        let home = std::env::var_os("HOME").context("neither XDG_CACHE_HOME nor HOME is set")?;
+        PathBuf::from(home).join(".cache")
     };
     Ok(base.join("toolbox-stack"))
 }

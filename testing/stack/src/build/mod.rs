@@ -132,13 +132,11 @@ fn kubernetes_ldflags(version: Version) -> String {
         ("gitCommit", commit),
         ("buildDate", "1970-01-01T00:00:00Z"),
     ];
-    let mut flags = String::from("-s -w");
+    let mut flags = vec![String::from("-s -w")];
     for package in ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"] {
-        for (name, value) in values {
-            flags.push_str(&format!(" -X {package}.{name}={value}"));
-        }
+        flags.extend(values.iter().map(|(name, value)| format!("-X {package}.{name}={value}")));
     }
-    flags
+    flags.join(" ")
 }
 
 /// Where every program and every module folder of the stack is.
@@ -201,8 +199,14 @@ fn key(source: &Path, set: &Set, go: &Go) -> Result<String> {
     for (package, name) in &set.packages {
         hash.update(format!("{package}={name}\n"));
     }
-    let hex: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{}-{hex}", set.name))
+    Ok(format!("{}-{}", set.name, short(hash)))
+}
+
+/// Enough of a hash to tell builds apart, short enough for a folder's name.
+fn short(hash: Sha256) -> String {
+    let mut first = [0; 8];
+    first.copy_from_slice(&hash.finalize()[..8]);
+    format!("{:016x}", u64::from_be_bytes(first))
 }
 
 fn run_set(go: &Go, source: &Path, set: &Set, dir: &Path) -> Result<()> {

@@ -32,8 +32,7 @@ impl Modules {
             let path = source.join(module).join("go.sum");
             hash.update(fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?);
         }
-        let hex: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        let kept = cache.join(format!("modules-{hex}.json"));
+        let kept = cache.join(format!("modules-{}.json", super::short(hash)));
         if let Some(found) = fs::read(&kept).ok().and_then(|text| serde_json::from_slice::<Self>(&text).ok())
             && found.all().iter().all(|dir| dir.is_dir())
         {

@@ -89,7 +89,7 @@ impl Cloud {
         let id = format!("aws:///{}/i-0{:.16}", order.zone, uid.replace('-', ""));
         let patch = json!({ "spec": { "providerID": id } });
         self.machines.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
-        let node = self.node(&name, &uid, &id, &order, machine)?;
+        let node = node(&name, &uid, &id, &order, machine)?;
         let node_name = node.name_any();
         match self.nodes.create(&PostParams::default(), &node).await {
             Ok(_) => {}
@@ -127,43 +127,6 @@ impl Cloud {
             }
             _ => None,
         })
-    }
-
-    fn node(&self, machine: &str, uid: &str, id: &str, order: &Order, object: &DynamicObject) -> Result<Node> {
-        // Two octets from the machine's uid are as good as any address plan.
-        let octet = |at: usize| u8::from_str_radix(uid.get(at..at + 2).unwrap_or("07"), 16).unwrap_or(7);
-        let name = format!("ip-10-0-{}-{}.{}.compute.internal", octet(0), octet(2), order.region);
-        let mut labels = json!({
-            "beta.kubernetes.io/arch": "amd64",
-            "kubernetes.io/arch": "amd64",
-            "kubernetes.io/os": "linux",
-            "kubernetes.io/hostname": name,
-            "node-role.kubernetes.io/worker": "",
-            "node.kubernetes.io/instance-type": order.instance_type,
-            "node.openshift.io/os_id": "rhcos",
-            "topology.kubernetes.io/region": order.region,
-            "topology.kubernetes.io/zone": order.zone,
-        });
-        if let (Some(labels), Some(more)) =
-            (labels.as_object_mut(), object.data["spec"]["metadata"]["labels"].as_object())
-        {
-            labels.extend(more.clone());
-        }
-        let resources = hardware::resources(&order.instance_type);
-        let node = json!({
-            "metadata": {
-                "name": name,
-                "labels": labels,
-                "annotations": { MACHINE: format!("{NAMESPACE}/{machine}"), "kwok.x-k8s.io/node": "fake" },
-            },
-            "spec": { "providerID": id, "taints": object.data["spec"]["taints"] },
-            "status": {
-                "capacity": resources,
-                "allocatable": resources,
-                "nodeInfo": hardware::node_info(uid),
-            },
-        });
-        serde_json::from_value(node).context("its node is malformed")
     }
 
     /// A Ready node belongs to a machine: says so there.
@@ -240,6 +203,42 @@ impl Order {
             region: text(&value["placement"]["region"], "region")?,
         })
     }
+}
+
+fn node(machine: &str, uid: &str, id: &str, order: &Order, object: &DynamicObject) -> Result<Node> {
+    // Two octets from the machine's uid are as good as any address plan.
+    let octet = |at: usize| u8::from_str_radix(uid.get(at..at + 2).unwrap_or("07"), 16).unwrap_or(7);
+    let name = format!("ip-10-0-{}-{}.{}.compute.internal", octet(0), octet(2), order.region);
+    let mut labels = json!({
+        "beta.kubernetes.io/arch": "amd64",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/hostname": name,
+        "node-role.kubernetes.io/worker": "",
+        "node.kubernetes.io/instance-type": order.instance_type,
+        "node.openshift.io/os_id": "rhcos",
+        "topology.kubernetes.io/region": order.region,
+        "topology.kubernetes.io/zone": order.zone,
+    });
+    if let (Some(labels), Some(more)) = (labels.as_object_mut(), object.data["spec"]["metadata"]["labels"].as_object())
+    {
+        labels.extend(more.clone());
+    }
+    let resources = hardware::resources(&order.instance_type);
+    let node = json!({
+        "metadata": {
+            "name": name,
+            "labels": labels,
+            "annotations": { MACHINE: format!("{NAMESPACE}/{machine}"), "kwok.x-k8s.io/node": "fake" },
+        },
+        "spec": { "providerID": id, "taints": object.data["spec"]["taints"] },
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "nodeInfo": hardware::node_info(uid),
+        },
+    });
+    serde_json::from_value(node).context("its node is malformed")
 }
 
 pub(super) fn is_missing(error: &kube::Error) -> bool {

@@ -80,10 +80,10 @@ impl NodeFiles {
         fs::write(files.etc().join("os-release"), OS_RELEASE)?;
         fs::write(files.kernel(), format!("{KERNEL}\n"))?;
         // OpenShift's build of NFD publishes these from os-release; the upstream one does not.
-        let text: String = [("OPENSHIFT_VERSION", "4.11"), ("OSTREE_VERSION", RHCOS), ("RHEL_VERSION", "8.6")]
-            .iter()
-            .map(|(name, value)| format!("feature.node.kubernetes.io/system-os_release.{name}={value}\n"))
-            .collect();
+        let text = lines(
+            "feature.node.kubernetes.io/system-os_release.",
+            &[("OPENSHIFT_VERSION", "4.11"), ("OSTREE_VERSION", RHCOS), ("RHEL_VERSION", "8.6")],
+        );
         fs::write(files.features().join("os"), text)?;
         Ok(files)
     }
@@ -102,8 +102,8 @@ impl NodeFiles {
 
     /// What NFD finds on the PCI bus of a node with a GPU.
     pub(super) fn announce_gpu(&self) -> Result<()> {
-        let lines = ["10de.present", "0302_10de.present"];
-        let text: String = lines.iter().map(|line| format!("feature.node.kubernetes.io/pci-{line}=true\n")).collect();
+        let found = [("10de.present", "true"), ("0302_10de.present", "true")];
+        let text = lines("feature.node.kubernetes.io/pci-", &found);
         fs::write(self.features().join("pci"), text).context("cannot announce a GPU")
     }
 
@@ -134,9 +134,14 @@ impl NodeFiles {
             ("mig.capable", "false"),
             ("mig.strategy", "single"),
         ];
-        let text: String = labels.iter().map(|(name, value)| format!("nvidia.com/{name}={value}\n")).collect();
+        let text = lines("nvidia.com/", &labels);
         fs::write(path, text).context("cannot write the GPU's features")
     }
+}
+
+/// `prefix` + `name=value`, one per line.
+fn lines(prefix: &str, features: &[(&str, &str)]) -> String {
+    features.iter().flat_map(|(name, value)| [prefix, name, "=", value, "\n"]).collect()
 }
 
 /// What a device plugin reports to its kubelet.

@@ -109,17 +109,12 @@ impl Kubelet {
     /// Its log file, and where the API server finds it.
     async fn admit(&self, pod: &Pod, uid: &str) -> Result<()> {
         let log = self.log(uid);
-        let lines: Vec<String> = pod
-            .spec
-            .iter()
-            .flat_map(|spec| &spec.containers)
-            .map(|container| format!("container {} of {}", container.name, container.image.as_deref().unwrap_or("?")))
-            .collect();
-        if Role::of(pod) != Role::Burn {
-            crilog::append(&log, &lines.iter().map(String::as_str).collect::<Vec<_>>())?;
-        } else {
-            crilog::append(&log, &["GPU burn starts"])?;
-        }
+        let spec = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let lines: Vec<String> = match Role::of(pod) {
+            Role::Burn => vec!["GPU burn starts".to_owned()],
+            _ => spec.map(|one| format!("container {} of {}", one.name, one.image.as_deref().unwrap_or("?"))).collect(),
+        };
+        crilog::append(&log, &lines.iter().map(String::as_str).collect::<Vec<_>>())?;
         self.applier
             .apply(&json!({
                 "apiVersion": "kwok.x-k8s.io/v1alpha1",
@@ -147,7 +142,7 @@ impl Kubelet {
             Role::NfdMaster => {
                 let port = self.port();
                 let part = self
-                    .part("nfd-master", pod, uid, node)?
+                    .part("nfd-master", pod, uid)?
                     .arg("-kubeconfig")
                     .arg(self.shared.dir.kubeconfig_inside())
                     .arg("-port")
@@ -209,7 +204,7 @@ impl Kubelet {
     }
 
     /// A program that runs while the pod does, and whose output is the pod's log.
-    fn part(&self, binary: &str, pod: &Pod, uid: &str, _node: &str) -> Result<Part> {
+    fn part(&self, binary: &str, pod: &Pod, uid: &str) -> Result<Part> {
         Ok(Part {
             container_log: Some(self.log(uid)),
             ..Part::new(&part_name(Role::of(pod), pod), self.shared.built.binary(binary)?)
@@ -221,7 +216,7 @@ impl Kubelet {
             files.announce_gpu()?;
         }
         let port = self.port();
-        let part = self.part("nfd-worker", pod, uid, node)?;
+        let part = self.part("nfd-worker", pod, uid)?;
         let root = PrivateRoot::default()
             .bind("/dev", "/dev")
             .bind("/proc", "/proc")
@@ -256,7 +251,7 @@ impl Kubelet {
             return Ok(());
         }
         let (metrics, health) = (self.port(), self.port());
-        let part = self.part("gpu-operator", pod, uid, "")?;
+        let part = self.part("gpu-operator", pod, uid)?;
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("any");
         let etc = NodeFiles::of(&self.shared, node)?.etc();
         let root = PrivateRoot::default()

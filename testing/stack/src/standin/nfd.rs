@@ -69,17 +69,15 @@ async fn report(instances: &Api<DynamicObject>, instance: &DynamicObject, ready:
         .iter()
         .map(|(name, holds)| {
             let status = if *holds { "True" } else { "False" };
-            match before.iter().find(|old| old["type"] == *name && old["status"] == status) {
-                Some(old) => old.clone(),
-                None => {
-                    changed = true;
-                    json!({
-                        "type": name, "status": status, "lastTransitionTime": now,
-                        "reason": if ready { "AllComponentsReady" } else { "ComponentsNotReady" },
-                        "message": if ready { "all operands are ready" } else { "operands are starting" },
-                    })
-                }
+            if let Some(old) = before.iter().find(|old| old["type"] == *name && old["status"] == status) {
+                return old.clone();
             }
+            changed = true;
+            json!({
+                "type": name, "status": status, "lastTransitionTime": now,
+                "reason": if ready { "AllComponentsReady" } else { "ComponentsNotReady" },
+                "message": if ready { "all operands are ready" } else { "operands are starting" },
+            })
         })
         .collect();
     if changed {

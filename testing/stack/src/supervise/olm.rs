@@ -88,7 +88,7 @@ pub(super) async fn ready(client: &Client, catalogs: &[Catalog]) -> Result<()> {
         Api::namespaced_with(client.clone(), GLOBAL, &resource("packages.operators.coreos.com/v1", "PackageManifest"));
     for catalog in catalogs {
         until(&format!("CatalogSource {GLOBAL}/{} to be READY", catalog.name), PATIENCE, async || {
-            let source = sources.get(&catalog.name).await?;
+            let source = sources.get(catalog.name).await?;
             match source.data["status"]["connectionState"]["lastObservedState"].as_str() {
                 Some("READY") => Ok(Some(())),
                 Some(state) => bail!("its connection is {state}"),

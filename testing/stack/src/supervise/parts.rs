@@ -193,13 +193,12 @@ impl Parts {
 
     fn spawn(&self, part: &Part) -> Result<Child> {
         let file_name = part.name.replace('/', "_");
-        let mut command = match &part.root {
-            Some(root) => root.command(&self.scratch.join(&file_name), &part.program, &part.args, &part.env)?,
-            None => {
-                let mut command = Command::new(&part.program);
-                command.args(&part.args).envs(&part.env);
-                command
-            }
+        let mut command = if let Some(root) = &part.root {
+            root.command(&self.scratch.join(&file_name), &part.program, &part.args, &part.env)?
+        } else {
+            let mut command = Command::new(&part.program);
+            command.args(&part.args).envs(&part.env);
+            command
         };
         command.stdin(Stdio::null()).process_group(0).kill_on_drop(true);
         if let Some(path) = &part.container_log {

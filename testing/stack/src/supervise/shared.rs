@@ -36,6 +36,9 @@ impl Faults {
     }
 }
 
+/// How far the start is, and how long each piece of it took.
+type Progress = (Phase, Vec<(String, f64)>);
+
 /// Handed to every part of the supervisor.
 #[derive(Clone)]
 pub(crate) struct Shared {
@@ -43,7 +46,7 @@ pub(crate) struct Shared {
     pub(crate) built: Built,
     pub(crate) parts: Parts,
     pub(crate) faults: Faults,
-    progress: Arc<Mutex<(Phase, Vec<(String, f64)>)>>,
+    progress: Arc<Mutex<Progress>>,
 }
 
 impl Shared {
@@ -57,7 +60,7 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, (Phase, Vec<(String, f64)>)> {
+    fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
