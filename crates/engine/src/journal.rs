@@ -55,6 +55,11 @@ pub trait Records: Reporter {
     fn recall(&self, key: &str) -> Option<Value>;
     /// Writes a whole file below the run directory, secrets out. `path` is relative, with `/`.
     fn file(&self, path: &str, content: &[u8]);
+    /// The same for a file that one step leaves: in a CI flow it belongs to that verb's own directory.
+    fn step_file(&self, step: &str, path: &str, content: &[u8]) {
+        let _ = step;
+        self.file(path, content);
+    }
 }
 
 /// Keeps nothing: for `--plan` and for tests that look at events only.

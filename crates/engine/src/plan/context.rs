@@ -218,7 +218,7 @@ impl StepCx {
     /// Writes a file below the run directory (secrets are taken out): `manifests/nfd-subscription.yaml`.
     pub fn file(&self, path: &str, content: impl AsRef<[u8]>) {
         if !self.shared.dry {
-            self.shared.records.file(path, content.as_ref());
+            self.shared.records.step_file(&self.step.id, path, content.as_ref());
         }
     }
 

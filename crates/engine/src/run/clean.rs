@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::secret::{MASK, Redactor};
+use crate::secret::{MASK, Redactor, is_plain_word, is_secret_key};
 
 /// The content without secrets. JSON and YAML stay what they are.
 pub(super) fn file<'a>(redactor: &Redactor, path: &str, content: &'a [u8]) -> Cow<'a, [u8]> {
@@ -22,70 +22,107 @@ pub(super) fn file<'a>(redactor: &Redactor, path: &str, content: &'a [u8]) -> Co
             clean.push(b'\n');
             Cow::Owned(clean)
         }
-        "yaml" | "yml" => match secret_data(content) {
-            Some(clean) => Cow::Owned(redactor.bytes(&clean).into_owned()),
-            None => redactor.bytes(content),
+        "yaml" | "yml" => match std::str::from_utf8(content) {
+            Ok(text) => Cow::Owned(redactor.bytes(yaml(text).as_bytes()).into_owned()),
+            Err(_) => redactor.bytes(content),
         },
         _ => redactor.bytes(content),
     }
 }
 
-/// A YAML file with the data of its Secret objects replaced by their length; nothing when it has none.
-fn secret_data(content: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(content).ok()?;
-    if !text.contains("Secret") {
-        return None;
-    }
+/// YAML with the data of Secret objects replaced by their length, and the values of secret keys and variables masked.
+fn yaml(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for document in text.split_inclusive("\n---") {
         let is_secret = document.lines().any(|line| {
             let line = line.trim_start_matches(['-', ' ']);
-            line.strip_prefix("kind:").is_some_and(|kind| kind.trim().trim_matches(['"', '\'']) == "Secret")
+            line.strip_prefix("kind:").is_some_and(|kind| unquoted(kind) == "Secret")
         });
-        if is_secret {
-            mask_data(document, &mut clean);
-        } else {
-            clean.push_str(document);
-        }
+        Document { clean: &mut clean, is_secret, below: None, variable: None }.mask(document);
     }
-    Some(clean.into_bytes())
+    clean
 }
 
-/// Replaces every value below `data:` and `stringData:`; a block that goes on over several lines counts as one value.
-fn mask_data(document: &str, clean: &mut String) {
-    // The column of `data:`, and of the keys below it once one was seen.
-    let mut section: Option<(usize, Option<usize>)> = None;
-    for line in document.split_inclusive('\n') {
-        let body = line.trim_end();
-        let column = body.len() - body.trim_start_matches([' ', '-']).len();
-        if let Some((outer, keys)) = section
-            && !body.trim().is_empty()
-        {
-            if column <= outer || body == "---" {
-                section = None;
-            } else {
-                let keys = keys.unwrap_or(column);
-                section = Some((outer, Some(keys)));
-                if column == keys
-                    && let Some((key, value)) = body.split_once(':')
-                {
-                    let _ = writeln!(clean, "{key}: '{MASK} ({} bytes)'", value.trim().len());
-                }
-                continue;
+fn unquoted(value: &str) -> &str {
+    value.trim().trim_matches(['"', '\''])
+}
+
+/// A block whose lines are masked.
+#[derive(Clone, Copy)]
+struct Below {
+    /// It ends at a line that begins at this column or before it.
+    column: usize,
+    /// The column of the keys that are kept, in a Secret's data; none in a masked value of several lines.
+    keys: Option<usize>,
+    data: bool,
+}
+
+struct Document<'a> {
+    clean: &'a mut String,
+    is_secret: bool,
+    below: Option<Below>,
+    /// The column of a `name:` that names a secret variable; its `value:` stands at the same one.
+    variable: Option<usize>,
+}
+
+impl Document<'_> {
+    fn mask(mut self, document: &str) {
+        for line in document.split_inclusive('\n') {
+            let body = line.trim_end();
+            let column = body.len() - body.trim_start_matches([' ', '-']).len();
+            if body.trim().is_empty() {
+                self.clean.push_str(line);
+            } else if body.trim_start_matches('-').is_empty() {
+                self.below = None;
+                self.clean.push_str(line);
+            } else if !self.inside(body, column) {
+                self.line(line, body, column);
             }
         }
-        let key = body.trim_start_matches([' ', '-']);
-        if let Some(value) = key.strip_prefix("data:").or_else(|| key.strip_prefix("stringData:")) {
+    }
+
+    /// Whether the line belongs to a masked block, and was dealt with.
+    fn inside(&mut self, body: &str, column: usize) -> bool {
+        let Some(mut below) = self.below.filter(|below| column > below.column) else {
+            self.below = None;
+            return false;
+        };
+        if below.data {
+            let keys = *below.keys.get_or_insert(column);
+            self.below = Some(below);
+            if column == keys
+                && let Some((key, value)) = body.split_once(':')
+            {
+                let _ = writeln!(self.clean, "{key}: '{MASK} ({} bytes)'", value.trim().len());
+            }
+        }
+        true
+    }
+
+    fn line(&mut self, line: &str, body: &str, column: usize) {
+        let Some((key, value)) = body[column..].split_once(':') else {
+            self.clean.push_str(line);
+            return;
+        };
+        let key = unquoted(key);
+        let several_lines = matches!(value.trim(), "|" | ">" | "|-" | ">-" | "|+" | ">+");
+        let is_variable = key == "value" && self.variable == Some(column);
+        if self.is_secret && matches!(key, "data" | "stringData") {
             if value.trim().is_empty() {
-                section = Some((column, None));
+                self.clean.push_str(line);
+                self.below = Some(Below { column, keys: None, data: true });
             } else {
-                // Flow style: the whole of it is one value.
-                let (name, _) = body.split_once(':').unwrap_or((body, ""));
-                let _ = writeln!(clean, "{name}: {{}} # {MASK}");
-                section = Some((column, Some(usize::MAX)));
-                continue;
+                let _ = writeln!(self.clean, "{}{key}: {{}} # {MASK}", &body[..column]);
+                self.below = Some(Below { column, keys: None, data: false });
             }
+        } else if (is_secret_key(key) || is_variable) && !is_plain_word(unquoted(value)) {
+            let _ = writeln!(self.clean, "{}{key}: '{MASK}'", &body[..column]);
+            self.below = several_lines.then_some(Below { column, keys: None, data: false });
+        } else {
+            self.clean.push_str(line);
         }
-        clean.push_str(line);
+        if key == "name" {
+            self.variable = is_secret_key(unquoted(value)).then_some(column);
+        }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::files::{Lines, below, write_whole};
 use super::name::{VerbName, file_safe};
-use super::parts::{Part, legacy_files};
+use super::parts::{Part, legacy_files, owner};
 use super::record::{Record, is_weighty};
 use super::resume::Journal;
 use super::text::shell_words;
@@ -212,13 +212,22 @@ impl Records for RunDir {
     }
 
     fn file(&self, path: &str, content: &[u8]) {
+        self.file_below(&self.0.path, path, content);
+    }
+
+    fn step_file(&self, step: &str, path: &str, content: &[u8]) {
+        let directory = owner(&self.lock().parts, step).map_or_else(|| self.0.path.clone(), Path::to_path_buf);
+        self.file_below(&directory, path, content);
+    }
+}
+
+impl RunDir {
+    fn file_below(&self, directory: &Path, path: &str, content: &[u8]) {
         let content = clean::file(&self.0.redactor, path, content);
         let ours = OURS.contains(&path) || path == self.0.report || path.starts_with("junit_");
         let path = if ours { format!("files/{path}") } else { path.to_owned() };
-        let path = self.0.redactor.text(&path);
-        let path = below(&self.0.path, &path);
-        let written = write_whole(&path, &content);
-        self.lock().check(&path, written);
+        let path = below(directory, &self.0.redactor.text(&path));
+        self.written(&path, write_whole(&path, &content));
     }
 }
 

@@ -1,6 +1,7 @@
 use super::tests::{at, failed_run, json_file, name, planned, started, step_ended, step_started};
 use super::*;
 use crate::event::{Ended, Event, Reporter, Role};
+use crate::journal::Records;
 use crate::why::{Exit, FailureVerdict, ObjectRef, Why};
 
 #[test]
@@ -97,6 +98,11 @@ fn each_verb_of_a_flow_has_its_own_directory_and_counts_its_own_steps() {
     wait.mark_flake("seen before");
     nfd.mark_expected_fail("are there labels?");
     dir.mark_failure("Pod/p: is a flake");
+    dir.step_file("nfd.wait-csv", "objects/csv.json", b"{}");
+    dir.step_file("nfd.sub", "FLAKE", b"the catalog was late\n");
+    dir.step_file("other", "x.txt", b"x");
+    assert!(wait.path().join("objects/csv.json").exists() && nfd.path().join("FLAKE").exists());
+    assert!(root.path().join("x.txt").exists() && !root.path().join("FLAKE").exists());
     let stats = |path: &std::path::Path| {
         json_file(&path.join("_ansible.log.json")).as_array().unwrap().last().unwrap()["stats"]["localhost"].clone()
     };

@@ -7,6 +7,7 @@
 //! All input and output here is plain and synchronous: the files are small, and a paused runtime must not wait for
 //! them. Times come from the events alone, so the same events give the same bytes.
 
+mod again;
 mod aside;
 mod clean;
 mod critical;
@@ -25,6 +26,7 @@ mod summary;
 mod text;
 mod trouble;
 
+pub use again::{is_running, render_again};
 pub use dir::{RunDir, RunDirOptions};
 pub use name::VerbName;
 pub use parts::PartDir;

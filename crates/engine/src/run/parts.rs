@@ -18,17 +18,17 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// How specific its claim to a step is.
-    fn claim(&self, step: &StepRecord) -> usize {
-        let matching = self.prefixes.iter().filter(|prefix| step.planned.id.starts_with(prefix.as_str()));
+    /// How specific its claim to a step is; 0 is none.
+    fn claim(&self, step: &str) -> usize {
+        let matching = self.prefixes.iter().filter(|prefix| step.starts_with(prefix.as_str()));
         matching.map(|prefix| prefix.len() + 1).max().unwrap_or(0)
     }
+}
 
-    /// Whether the step is this part's and no other one's.
-    fn owns(&self, others: &[Part], step: &StepRecord) -> bool {
-        let claim = self.claim(step);
-        claim > 0 && others.iter().all(|other| other.claim(step) <= claim)
-    }
+/// The directory of the part that a step belongs to: the most specific claim, the first of equal ones.
+pub(super) fn owner<'a>(parts: &'a [Part], step: &str) -> Option<&'a Path> {
+    let claims = parts.iter().filter(|part| part.claim(step) > 0);
+    claims.rev().max_by_key(|part| part.claim(step)).map(|part| part.path.as_path())
 }
 
 /// The directory of one verb of a flow.
@@ -129,7 +129,7 @@ pub(super) fn legacy_files(
         add(directory, command, &|_| true, true);
     }
     for part in parts {
-        add(&part.path, &part.command, &|step| part.owns(parts, step), false);
+        add(&part.path, &part.command, &|step| owner(parts, &step.planned.id) == Some(&part.path), false);
     }
     files
 }

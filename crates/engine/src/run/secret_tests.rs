@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::tests::{at, failed_run, name};
+use super::tests::{at, failed_run, name, started};
 use super::*;
 use crate::event::{Ended, Event, Reporter};
 use crate::journal::{Entry, Records};
@@ -174,6 +174,28 @@ fn data_of_secret_objects_is_replaced_by_its_length() {
     dir.file("objects/s.json", br#"{"kind":"Secret","data":{"a":"YWJj"}}"#);
     let clean = std::fs::read_to_string(dir.path().join("objects/s.json")).unwrap();
     assert!(clean.contains("\"*** (4 bytes)\""), "{clean}");
+}
+
+#[test]
+fn secret_fields_of_yaml_go() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = RunDir::create(parent.path(), &name(), RunDirOptions::default()).unwrap();
+    let yaml = "users:\n- user:\n    token: hunter\n    client-key-data: |\n      one\n\n      two\n    name: admin\nenv:\n- name: DB_PASSWORD\n  value: hunter\n- name: MODE\n  value: fast\nautomountServiceAccountToken: false\nauth: {a: b}\ntokens: 3\n";
+    dir.file("objects/config.yaml", yaml.as_bytes());
+    let clean = std::fs::read_to_string(dir.path().join("objects/config.yaml")).unwrap();
+    assert_eq!(
+        clean,
+        "users:\n- user:\n    token: '***'\n    client-key-data: '***'\n\n    name: admin\nenv:\n- name: DB_PASSWORD\n  value: '***'\n- name: MODE\n  value: fast\nautomountServiceAccountToken: false\nauth: '***'\ntokens: 3\n"
+    );
+}
+
+#[test]
+fn a_command_keeps_its_flags_and_loses_their_secrets() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = RunDir::create(parent.path(), &name(), RunDirOptions::default()).unwrap();
+    dir.event(&at(0.0, started(&["tbx", "x", "--token", "hunter", "--password=hunter", "--channel", "stable"])));
+    let command = std::fs::read_to_string(dir.path().join("command.txt")).unwrap();
+    assert_eq!(command, "tbx x --token '***' '--password=***' --channel stable\n");
 }
 
 proptest! {

@@ -357,3 +357,18 @@ fn the_schema_describes_every_field() {
     let summary = serde_json::to_value(fold(&failed_run()).summary()).unwrap();
     assert_eq!(fields.keys().collect::<Vec<_>>(), summary.as_object().unwrap().keys().collect::<Vec<_>>());
 }
+
+#[test]
+fn a_killed_run_can_be_told_and_rendered() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = written(parent.path(), &failed_run()[..9]);
+    let path = dir.path().to_path_buf();
+    assert!(is_running(&path));
+    drop(dir);
+    assert!(!is_running(&path) && !is_running(parent.path()));
+    let report = render_again(&path).unwrap();
+    assert_eq!(report, path.join("report.html"));
+    assert!(std::fs::read_to_string(report).unwrap().contains("had not ended"));
+    assert!(path.join("junit_gpu-operator-deploy-from-operatorhub.xml").exists());
+    assert!(render_again(parent.path()).unwrap_err().cause.contains("events.jsonl"));
+}

@@ -9,6 +9,7 @@ pub(super) enum RunDirCause {
     CannotWrite { path: PathBuf, error: String },
     InUse { by: String },
     NoJournal(String),
+    NoEvents(String),
 }
 
 impl Cause for RunDirCause {
@@ -16,7 +17,7 @@ impl Cause for RunDirCause {
         match self {
             RunDirCause::CannotWrite { .. } => "artifact-dir-not-writable",
             RunDirCause::InUse { .. } => "artifact-dir-in-use",
-            RunDirCause::NoJournal(_) => "no-run-directory",
+            RunDirCause::NoJournal(_) | RunDirCause::NoEvents(_) => "no-run-directory",
         }
     }
 
@@ -26,6 +27,7 @@ impl Cause for RunDirCause {
                 format!("cannot be used for the run's files: {}: {error}", path.display())
             }
             RunDirCause::InUse { by } => format!("another run is writing here: {by}"),
+            RunDirCause::NoEvents(error) => format!("is not the directory of a run: events.jsonl: {error}"),
             RunDirCause::NoJournal(error) => {
                 format!("is not the directory of a run: journal.jsonl: {error}")
             }
@@ -40,8 +42,9 @@ impl Cause for RunDirCause {
             RunDirCause::InUse { .. } => {
                 "wait for that run to end, or choose another directory with --artifact-dir".to_owned()
             }
-            RunDirCause::NoJournal(_) => {
-                "give the directory that the run named at its end, the one that holds journal.jsonl".to_owned()
+            RunDirCause::NoJournal(_) | RunDirCause::NoEvents(_) => {
+                "give the directory that the run named at its end, the one with journal.jsonl and events.jsonl"
+                    .to_owned()
             }
         }
     }

@@ -35,13 +35,13 @@ const ENDINGS: [&str; 12] = [
 ];
 
 /// Whether what stands under this key is secret.
-pub(super) fn is_secret_key(key: &str) -> bool {
+pub(crate) fn is_secret_key(key: &str) -> bool {
     let key: String = key.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     key == "auth" || key == "authorization" || key == "dockercfg" || ENDINGS.iter().any(|ending| key.ends_with(ending))
 }
 
 /// Words that are never a secret, whatever they stand under.
-pub(super) fn is_plain_word(value: &str) -> bool {
+pub(crate) fn is_plain_word(value: &str) -> bool {
     const WORDS: [&str; 10] = ["", "true", "false", "null", "none", "nil", "yes", "no", "~", super::MASK];
     WORDS.iter().any(|word| value.trim().eq_ignore_ascii_case(word))
 }

@@ -13,6 +13,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use fields::{is_plain_word, is_secret_key};
 pub use redactor::Redactor;
 pub use stream::RedactedStream;
 

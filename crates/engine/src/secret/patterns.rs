@@ -46,7 +46,7 @@ const PATTERNS: [Pattern; 8] = [
     },
     Pattern {
         triggers: &["password", "passwd", "passphrase", "token", "secret", "key", "dockerc"],
-        regex: r#"(?i)(?:password|passwd|passphrase|token|client[_-]?key[_-]?data|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|api[_-]?key|private[_-]?key|dockerconfigjson|dockercfg)\\?["']?[ \t]*(?::[ \t]*|=)\\?["']?(?P<s>[^\s"'\\,;&{}\[\]()<>|]{6,})"#,
+        regex: r#"(?i)(?:password|passwd|passphrase|token|client[_-]?key[_-]?data|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|api[_-]?key|private[_-]?key|dockerconfigjson|dockercfg)(?P<sign>\\?["']?[ \t]*(?::[ \t]*|=)\\?["']?)(?P<s>[^\s"'\\,;&{}\[\]()<>|]{6,})"#,
         picky: true,
     },
     Pattern {
@@ -87,8 +87,10 @@ pub(super) fn spans(text: &[u8], into: &mut Vec<Range<usize>>) {
             continue;
         }
         for found in COMPILED[at].captures_iter(text) {
+            // After `=` or a quote stands a value, after a colon perhaps the rest of a sentence.
+            let sure = found.name("sign").is_some_and(|sign| sign.as_bytes().iter().any(|sign| b"=\"'".contains(sign)));
             if let Some(span) = found.name("s")
-                && !(pattern.picky && is_prose(span.as_bytes()))
+                && !(pattern.picky && is_no_value(span.as_bytes(), sure))
                 && !span.is_empty()
             {
                 into.push(span.range());
@@ -98,11 +100,12 @@ pub(super) fn spans(text: &[u8], into: &mut Vec<Range<usize>>) {
 }
 
 /// `token: expired`, `password: required` are sentences; a value has a digit, mixed case or a sign in it.
-fn is_prose(value: &[u8]) -> bool {
+fn is_no_value(value: &[u8], sure: bool) -> bool {
     let text = String::from_utf8_lossy(value);
     let text = text.trim_end_matches(['.', ':', '!', '?']);
-    is_plain_word(text)
-        || text.starts_with('$')
-        || text.chars().skip(1).all(|c| c.is_ascii_lowercase() || c == '-' || c == '_')
-            && text.chars().next().is_some_and(|c| c.is_ascii_alphabetic())
+    if is_plain_word(text) || text.starts_with('$') {
+        return true;
+    }
+    let word = |c: char| c.is_ascii_lowercase() || c == '-' || c == '_';
+    !sure && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().skip(1).all(word)
 }

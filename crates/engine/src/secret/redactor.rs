@@ -124,12 +124,29 @@ impl Redactor {
             Value::Array(items) => any_of(items, |item| self.own_json(item)),
             Value::Object(map) => any_of(map, |(key, value)| match value {
                 Value::String(text) if is_identifier(key, text) => false,
+                Value::Array(words) if key == "command" => self.command(words),
                 // Parts of somebody else's objects: no key in there is ours.
                 _ if key == "undo" || key == "value" => self.json(value),
                 _ => self.own_json(value),
             }),
             _ => false,
         }
+    }
+
+    /// A command's arguments: what follows `--token` is masked whatever it looks like.
+    fn command(&self, words: &mut [Value]) -> bool {
+        let mut follows_flag = false;
+        any_of(words, |word| {
+            let Value::String(text) = word else { return false };
+            let flag = text.strip_prefix("--");
+            let masked = follows_flag && flag.is_none();
+            follows_flag = flag.is_some_and(|flag| !flag.contains('=') && is_secret_key(flag));
+            if masked {
+                MASK.clone_into(text);
+                return true;
+            }
+            self.mask_string(text)
+        })
     }
 
     fn walk(&self, value: &mut Value, below_secret: bool) -> bool {

@@ -77,6 +77,8 @@ fn shapes_of_secrets_go_unasked() {
         ("{\"token\": \"abcDEF123\"}", "{\"token\": \"***\"}"),
         ("{\\\"token\\\":\\\"abcDEF123\\\"}", "{\\\"token\\\":\\\"***\\\"}"),
         ("client-key-data: LS0tLS1CRUdJTg==", "client-key-data: ***"),
+        ("password=hunter", "password=***"),
+        ("{\"password\": \"hunter\"}", "{\"password\": \"***\"}"),
         ("login --password Sup3rSecret now", "login --password *** now"),
         ("jwt eyJhbGciOi.eyJpc3MiOi.sig-x_y!", "jwt ***!"),
         (
