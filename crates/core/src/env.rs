@@ -22,6 +22,11 @@ impl EnvMap {
         names.iter().find_map(|name| self.get(name).map(|value| (*name, value)))
     }
 
+    /// All of it, for what has to look up variables by itself.
+    pub fn to_map(&self) -> BTreeMap<String, String> {
+        self.0.clone()
+    }
+
     /// All variables whose name starts with `prefix`, the prefix left out.
     pub fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> + 'a {
         self.0.iter().filter_map(move |(name, value)| {

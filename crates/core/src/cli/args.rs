@@ -70,6 +70,10 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) context: Option<String>,
 
+    /// Use the account of the pod this runs in, whatever kubeconfig there is
+    #[arg(long, global = true, hide_short_help = true)]
+    pub(crate) in_cluster: bool,
+
     /// Act as this user
     #[arg(long = "as", global = true, value_name = "USER", hide_short_help = true)]
     pub(crate) act_as: Option<String>,

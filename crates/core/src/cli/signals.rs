@@ -3,6 +3,7 @@
 //! A CI that aborts sends INT and TERM back to back; they are one interruption. A person who presses Ctrl-C twice means
 //! it.
 
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -84,9 +85,16 @@ pub(crate) struct Signals {
     pub(crate) interrupt: Interrupt,
     /// Cancelled at the first signal, for what is not run by the engine.
     pub(crate) stopped: CancellationToken,
+    first: Arc<OnceLock<Asks>>,
 }
 
 impl Signals {
+    /// The signal that began it, and how the process ends.
+    pub(crate) fn first(&self) -> (String, Exit) {
+        let asks = self.first.get().copied().unwrap_or(Asks::Term);
+        (asks.name().to_owned(), asks.exit())
+    }
+
     /// Listens for ever; to be raced against the run. Fails only when the system has no signals.
     pub(crate) async fn listen(&self) {
         let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
@@ -102,6 +110,7 @@ impl Signals {
             };
             match sequence.next(asks, begin.elapsed()) {
                 Means::Stop => {
+                    self.first.get_or_init(|| asks);
                     self.interrupt.stop(asks.name(), asks.exit());
                     self.stopped.cancel();
                 }

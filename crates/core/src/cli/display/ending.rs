@@ -23,7 +23,7 @@ pub(crate) struct Ending<'a> {
     pub(crate) probe: bool,
     /// Where its files are.
     pub(crate) run_dir: Option<&'a Path>,
-    /// Its report.
+    /// Its report, when there is one.
     pub(crate) report: Option<PathBuf>,
     /// A file that could not be written.
     pub(crate) trouble: Option<&'a Why>,
@@ -69,7 +69,7 @@ impl Ending<'_> {
         self.probe && self.exit == Exit::Failed
     }
 
-    pub(super) fn lines(&self, paint: Paint) -> Vec<String> {
+    pub(crate) fn lines(&self, paint: Paint) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(why) = self.why {
             let word = if self.is_no() { "no" } else { "error" };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use toolbox_engine::event::{Ended, Event, PlannedStep, Role, Stamped};
+use toolbox_engine::event::{Ended, Event, PlannedStep, Stamped};
 use toolbox_engine::plan::show_duration;
 
 use super::Paint;
@@ -16,7 +16,6 @@ pub(super) struct Lines {
 
 struct Known {
     title: String,
-    role: Role,
     started: Option<f64>,
 }
 
@@ -49,7 +48,7 @@ impl Word {
 }
 
 /// Seconds as people read them.
-pub(super) fn show(seconds: f64) -> String {
+pub(crate) fn show(seconds: f64) -> String {
     show_duration(Duration::from_secs_f64(seconds.max(0.0)))
 }
 
@@ -165,7 +164,7 @@ impl Lines {
     }
 
     fn learn(&mut self, step: &PlannedStep) {
-        let known = Known { title: step.title.clone(), role: step.role, started: None };
+        let known = Known { title: step.title.clone(), started: None };
         self.steps.insert(step.id.clone(), known);
     }
 }

@@ -8,10 +8,11 @@ mod screen;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use toolbox_engine::Redactor;
 use toolbox_engine::event::{Event, Reporter, Stamped};
+use toolbox_engine::{Redactor, Why};
 
 pub(crate) use ending::{Ending, failure_lines};
+pub(crate) use lines::show;
 pub(crate) use paint::Paint;
 pub(crate) use screen::{Screen, Surface};
 
@@ -51,6 +52,16 @@ impl Display {
     pub(crate) fn say(&self, line: &str) {
         let line = self.redactor.text(line);
         self.lock().screen.line(&line);
+    }
+
+    /// A failure before there was a run.
+    pub(crate) fn fail(&self, why: &Why) {
+        let mut state = self.lock();
+        let paint = state.screen.paint();
+        for line in failure_lines(why, "error", paint) {
+            let line = self.redactor.text(&line);
+            state.screen.line(&line);
+        }
     }
 
     /// Looks at the time: moves the live lines on, or breaks a long silence. `t` is seconds of the run.

@@ -1,0 +1,257 @@
+//! Taking back what a run made and changed: by uid, last first, and nothing else.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+use toolbox_cluster::{Cluster, Query, RUN, conditions, kinds};
+use toolbox_engine::event::{Ended, Event, Reporter, Role, Stamped};
+use toolbox_engine::journal::Entry;
+use toolbox_engine::plan::{Act, Effect, StepSpec};
+use toolbox_engine::run::Journal;
+use toolbox_engine::{Cause, Exit, FailureVerdict, ObjectRef, Plan, Step, StepCx, Why};
+
+use super::verb::{Verb, VerbEnv, VerbName};
+
+/// How long one object may take to be gone.
+const EACH: Duration = Duration::from_secs(120);
+
+/// The finalizer's id.
+pub(crate) const UNDO: &str = "undo";
+
+/// What could not be taken back.
+#[derive(Debug)]
+enum UndoCause {
+    Stays { what: Vec<String> },
+    Masked,
+    Gone,
+}
+
+impl Cause for UndoCause {
+    fn code(&self) -> &'static str {
+        match self {
+            UndoCause::Stays { .. } => "not-taken-back",
+            UndoCause::Masked => "undo-masked",
+            UndoCause::Gone => "object-replaced",
+        }
+    }
+    fn text(&self) -> String {
+        match self {
+            UndoCause::Stays { what } => match &what[..] {
+                [one] => one.clone(),
+                all => format!("{} things could not be taken back", all.len()),
+            },
+            UndoCause::Masked => {
+                "its former value held a secret, which no file keeps: it cannot be put back".to_owned()
+            }
+            UndoCause::Gone => "is another object of the same name now".to_owned(),
+        }
+    }
+    fn next(&self) -> String {
+        "look at what is listed, then take the run back again: tbx cleanup RUN_DIR".to_owned()
+    }
+    fn verdict(&self) -> FailureVerdict {
+        FailureVerdict::Infrastructure
+    }
+    fn exit(&self) -> Exit {
+        Exit::CleanUp
+    }
+}
+
+/// Takes everything back, last first. What stays is reported as left over and ends the step with exit code 6.
+pub(crate) async fn take_back(cx: &StepCx, cluster: &Cluster, journal: &Journal, run: &str) -> Result<Step<()>, Why> {
+    let (mut taken, mut gone) = (0u32, 0u32);
+    let mut stays: Vec<Why> = Vec::new();
+    for entry in journal.entries().iter().rev() {
+        let done = match entry {
+            Entry::Made { object, .. } if !was_deleted(journal, object) => delete(cx, cluster, object).await,
+            Entry::Making { step, object } if is_lost(journal, step, object) => {
+                delete_lost(cx, cluster, object, run).await
+            }
+            Entry::Changed { object, undo, .. } => put_back(cx, cluster, object, undo).await,
+            Entry::Decided { .. } | Entry::Making { .. } | Entry::Made { .. } | Entry::Deleted { .. } => continue,
+        };
+        match done {
+            Ok(true) => taken += 1,
+            Ok(false) => gone += 1,
+            Err(why) => {
+                cx.leftover(&why.object);
+                cx.note(format!("stays: {why}"));
+                stays.push(why);
+            }
+        }
+    }
+    if let Some(first) = stays.first() {
+        let what: Vec<String> = stays.iter().map(ToString::to_string).collect();
+        let cause = UndoCause::Stays { what: if stays.len() == 1 { vec![first.cause.clone()] } else { what.clone() } };
+        return Err(Why::new(first.object.clone(), &cause).with("stays", what.join("\n")));
+    }
+    Ok(match (taken, gone) {
+        (0, 0) => Step::AlreadySo((), "the run left nothing to take back".to_owned()),
+        (0, gone) => Step::AlreadySo((), format!("all {gone} were gone already")),
+        (taken, 0) => Step::Changed((), format!("took back {taken}")),
+        (taken, gone) => Step::Changed((), format!("took back {taken}, {gone} were gone already")),
+    })
+}
+
+fn was_deleted(journal: &Journal, object: &ObjectRef) -> bool {
+    !journal.leftovers().contains(object)
+}
+
+fn is_lost(journal: &Journal, step: &str, object: &ObjectRef) -> bool {
+    journal.lost.iter().any(|lost| lost.step == step && lost.object == *object)
+}
+
+/// Deletes one object and waits until it is gone. `false` when it was.
+async fn delete(cx: &StepCx, cluster: &Cluster, object: &ObjectRef) -> Result<bool, Why> {
+    if !cluster.delete(cx, object).await? {
+        return Ok(false);
+    }
+    if cx.dry() {
+        return Ok(true);
+    }
+    let kind = cluster.kind(&object.api_version, &object.kind).await?;
+    let watched = cluster.watch(Query::named(&kind, object.namespace.as_deref(), &object.name));
+    let gone = cx.wait(watched.changes(), || watched.judge(|objects| conditions::gone(objects, object)));
+    tokio::select! {
+        biased;
+        gone = gone => gone.map(|()| true),
+        () = cx.clock().sleep(EACH) => {
+            let verdict = watched.judge(|objects| conditions::gone(objects, object));
+            match verdict {
+                toolbox_engine::Verdict::Done(()) => Ok(true),
+                toolbox_engine::Verdict::Pending(why) | toolbox_engine::Verdict::Failed(why) => {
+                    Err(why.timed_out(EACH))
+                }
+            }
+        }
+    }
+}
+
+/// The answer to a create was lost: what carries the run's label under that name was made by it.
+async fn delete_lost(cx: &StepCx, cluster: &Cluster, object: &ObjectRef, run: &str) -> Result<bool, Why> {
+    let kind = match cluster.kind(&object.api_version, &object.kind).await {
+        Ok(kind) => kind,
+        Err(error) if error.is_absent() => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let all = match &object.namespace {
+        Some(namespace) => Query::within(&kind, namespace),
+        None => Query::all(&kind),
+    };
+    let found = match cluster.list(&all.labels(format!("{RUN}={run}"))).await {
+        Ok(found) => found,
+        Err(error) if error.is_absent() => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let mut any = false;
+    for one in found.iter().filter(|one| one.name().starts_with(&object.name)) {
+        any |= delete(cx, cluster, &one.refer()).await?;
+    }
+    Ok(any)
+}
+
+/// Puts an object's fields back as they were, if it still is the same object.
+async fn put_back(cx: &StepCx, cluster: &Cluster, object: &ObjectRef, undo: &Value) -> Result<bool, Why> {
+    let change = toolbox_engine::run::Change { step: cx.id().to_owned(), object: object.clone(), undo: undo.clone() };
+    if !change.can_be_undone() {
+        return Err(Why::new(object.clone(), &UndoCause::Masked));
+    }
+    let kind = match cluster.kind(&object.api_version, &object.kind).await {
+        Ok(kind) => kind,
+        Err(error) if error.is_absent() => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let namespace = object.namespace.as_deref();
+    let found = match cluster.get(&kind, namespace, &object.name).await {
+        Ok(found) => found,
+        Err(error) if error.is_absent() => None,
+        Err(error) => return Err(error.into()),
+    };
+    let Some(found) = found else { return Ok(false) };
+    if object.uid.as_deref().is_some_and(|uid| uid != found.uid()) {
+        return Err(Why::new(object.clone(), &UndoCause::Gone));
+    }
+    let applied = cluster.patch(cx, &kind, namespace, &object.name, undo.clone()).await?;
+    Ok(applied.is_change())
+}
+
+/// Watches a run, so that the undo knows whether it is wanted and when the captures are done.
+#[derive(Debug)]
+pub(crate) struct Watchman {
+    seen: watch::Sender<Seen>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    failed: bool,
+    finalizers: BTreeSet<String>,
+}
+
+impl Watchman {
+    pub(crate) fn new() -> Self {
+        Self { seen: watch::Sender::new(Seen::default()) }
+    }
+
+    /// Waits until every other finalizer has ended; says whether the run failed or was interrupted.
+    pub(crate) async fn verdict(&self) -> bool {
+        let mut seen = self.seen.subscribe();
+        let found = seen.wait_for(|seen| seen.finalizers.is_empty()).await;
+        found.is_ok_and(|seen| seen.failed)
+    }
+}
+
+impl Reporter for Watchman {
+    fn event(&self, event: &Stamped) {
+        match &event.event {
+            Event::Planned { steps } => {
+                let finalizers = steps
+                    .iter()
+                    .filter(|step| step.role == Role::Finalizer && step.id != UNDO)
+                    .map(|step| step.id.clone())
+                    .collect();
+                self.seen.send_modify(|seen| seen.finalizers = finalizers);
+            }
+            Event::Interrupted { .. } => self.seen.send_modify(|seen| seen.failed = true),
+            Event::Ended { step, ended } => self.seen.send_modify(|seen| {
+                let finalizer = seen.finalizers.remove(step);
+                seen.failed |= !finalizer && matches!(ended, Ended::Failed { .. });
+            }),
+            _ => {}
+        }
+    }
+}
+
+/// `tbx cleanup RUN_DIR`: takes a finished run back.
+pub(crate) struct CleanUp {
+    pub(crate) journal: Journal,
+    pub(crate) run: String,
+}
+
+impl Verb for CleanUp {
+    fn name(&self) -> VerbName {
+        VerbName::new("tbx", "cleanup")
+    }
+
+    fn plan(self: Box<Self>, env: &VerbEnv) -> Result<Plan, Why> {
+        let mut plan = Plan::new("tbx cleanup");
+        let entries = self.journal.entries().len();
+        let limit = EACH.saturating_mul(u32::try_from(entries.max(1)).unwrap_or(u32::MAX));
+        let mut spec = StepSpec::change("cleanup.take-back", "Take back what the run made and changed")
+            .deadline(limit.min(Duration::from_secs(3600)));
+        for entry in self.journal.entries() {
+            let (act, object) = match entry {
+                Entry::Made { object, .. } | Entry::Making { object, .. } => (Act::Delete, object),
+                Entry::Changed { object, .. } => (Act::Patch, object),
+                Entry::Decided { .. } | Entry::Deleted { .. } => continue,
+            };
+            if let Some(kind) = kinds::find(&object.api_version, &object.kind) {
+                spec = spec.does(Effect::on(act, &kind, object.namespace.as_deref(), &object.name));
+            }
+        }
+        let cluster = env.cluster.clone();
+        plan.step(spec, (), move |cx, ()| async move { take_back(&cx, &cluster, &self.journal, &self.run).await });
+        Ok(plan)
+    }
+}
