@@ -1,33 +1,24 @@
 //! What objects say about themselves, judged: done, pending because, failed because.
+//!
+//! Each function takes the object as it was found (or not) and a reference to the one that is meant. A reference
+//! without a uid means any life of the object, and absence is pending; one with a uid means the life that was seen, and
+//! its going away is a failure. A status is believed only when it speaks of the present generation.
 
-use serde_json::Value;
-use toolbox_engine::{ObjectRef, Verdict, Why};
+mod cluster;
+mod events;
+mod pod;
+mod pod_cause;
+#[cfg(test)]
+mod pod_tests;
+mod pod_troubles;
+mod presence;
+mod workload;
 
-use crate::object::Object;
-
-/// Whether the object is gone, or has given its name to another. Says what holds it while it is there.
-pub fn gone(objects: &[Object], target: &ObjectRef) -> Verdict<()> {
-    let same = |object: &&Object| {
-        object.name() == target.name
-            && object.namespace() == target.namespace.as_deref()
-            && target.uid.as_deref().is_none_or(|uid| uid == object.uid())
-    };
-    let Some(found) = objects.iter().find(same) else {
-        return Verdict::Done(());
-    };
-    let text = match (found.is_deleting(), found.finalizers()) {
-        (false, _) => "is still there and nobody has asked for its deletion".to_owned(),
-        (true, finalizers) if finalizers.is_empty() => "is being deleted".to_owned(),
-        (true, finalizers) => format!("is being deleted and waits for its finalizers {}", finalizers.join(", ")),
-    };
-    Verdict::Pending(Why::waiting(found.refer(), "being-deleted", text))
-}
-
-/// Whether one of these definitions is established and serves a version.
-pub(crate) fn crd_serves(definitions: &[Object], version: &str) -> bool {
-    definitions.iter().any(|definition| {
-        let established = definition.condition("Established");
-        let serves = |served: &Value| served["name"] == version && served["served"] == true;
-        established.is_some_and(|condition| condition.is_true()) && definition.list("/spec/versions").iter().any(serves)
-    })
-}
+pub(crate) use cluster::crd_serves;
+pub use cluster::{DefinitionCause, condition_true, crd_established, node_ready};
+pub use events::{event_count, event_message, event_time, in_order, is_about, warnings_about};
+pub use pod::{is_finished, is_superseded, pod_finished, pod_ready, pod_trouble};
+pub use pod_cause::PodCause;
+pub use pod_troubles::{PodPatience, PodTroubles};
+pub use presence::{PresenceCause, gone, holding, present};
+pub use workload::{WorkloadCause, daemon_set_ready, deployment_available, job_complete};
