@@ -14,14 +14,16 @@ use crate::scenario::ApiFault;
 pub(super) fn start(api: &ApiServer, context: &Context) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for fault in context.scenario.api_faults.clone() {
+        let at = match fault {
+            ApiFault::Restart { at, .. } | ApiFault::ExpiredWatch { at } | ApiFault::Throttled { at, .. } => at,
+        };
+        if at <= 0.0 {
+            strike(api, &fault);
+            continue;
+        }
         let (api, clock) = (api.clone(), context.clock.clone());
         tasks.spawn(async move {
-            let at = match fault {
-                ApiFault::Restart { at, .. } | ApiFault::ExpiredWatch { at } | ApiFault::Throttled { at, .. } => at,
-            };
-            if at > 0.0 {
-                clock.sleep(Duration::from_secs_f64(at)).await;
-            }
+            clock.sleep(Duration::from_secs_f64(at)).await;
             strike(&api, &fault);
         });
     }

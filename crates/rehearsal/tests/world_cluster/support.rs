@@ -125,7 +125,11 @@ pub(crate) async fn until_any(
 ) -> (f64, Value) {
     let mut stream = watcher(api(world, kind, namespace), watcher::Config::default()).applied_objects().boxed();
     while let Some(event) = stream.next().await {
-        let Ok(object) = event else { continue };
+        let Ok(object) = event else {
+            // Without a pause a refused connection would be tried again for ever at the same moment.
+            world.api().clock().sleep(std::time::Duration::from_secs(1)).await;
+            continue;
+        };
         let object = serde_json::to_value(object).unwrap();
         if fits(&object) {
             return (elapsed(world), object);

@@ -209,10 +209,7 @@ impl Cache {
         sub: Option<&str>,
     ) -> Result<(), kube::Error> {
         let present = self.get(kind, object.namespace(), object.name());
-        let before = serde_json::to_value(present.as_deref().unwrap_or(object)).unwrap_or_default();
-        let mut after = before.clone();
-        json_patch::merge(&mut after, &patch);
-        if before == after {
+        if !changes(present.as_deref().unwrap_or(object), &patch) {
             return Ok(());
         }
         let api = self.api(kind, object.namespace());
@@ -275,6 +272,28 @@ impl Cache {
             Err(kube::Error::Api(status)) if final_answer(status.code) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Whether a merge patch would change an object. Only the parts that it names are looked at, since this is asked often.
+fn changes(object: &DynamicObject, patch: &Value) -> bool {
+    patch.as_object().into_iter().flatten().any(|(key, part)| {
+        if key == "metadata" {
+            let metadata = serde_json::to_value(&object.metadata).unwrap_or_default();
+            return differs(Some(&metadata), part);
+        }
+        differs(object.data.get(key), part)
+    })
+}
+
+fn differs(present: Option<&Value>, patch: &Value) -> bool {
+    match (present, patch) {
+        (None | Some(Value::Null), Value::Null) => false,
+        (Some(Value::Object(present)), Value::Object(patch)) => {
+            patch.iter().any(|(key, part)| differs(present.get(key), part))
+        }
+        (Some(present), patch) => present != patch,
+        (None, _) => true,
     }
 }
 

@@ -26,6 +26,9 @@ impl Controller for Catalogs {
             }
             let known = context.scenario.catalogs.iter().find(|catalog| catalog.name == source.name());
             let end = known.map_or("", |catalog| catalog.stuck_at.as_str());
+            if !end.is_empty() && state(&source) == end {
+                continue;
+            }
             let wait = context.draw(context.scenario.timings.catalog_ready, "catalogReady", source.name());
             let next = match (timers.passed(format!("{}/ready", source.uid()), wait), end) {
                 (false, _) => "CONNECTING",
