@@ -34,6 +34,7 @@ pub use record::{ClusterSeen, LogLine, Reason, Record, StepRecord, StepState, Ve
 pub use report::render_comparison;
 pub use resume::{Change, Journal, Made};
 pub use summary::{RunResult, SCHEMA, StepSummary, Summary, summary_schema};
+pub(crate) use text::readable;
 pub use text::shell_words;
 
 #[cfg(test)]

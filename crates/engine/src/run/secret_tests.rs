@@ -190,6 +190,18 @@ fn secret_fields_of_yaml_go() {
 }
 
 #[test]
+fn taking_colours_out_puts_no_secret_together() {
+    let parent = tempfile::tempdir().unwrap();
+    let redactor = Redactor::new();
+    redactor.register("Sup3r-Secret");
+    let dir = RunDir::create(parent.path(), &name(), RunDirOptions { redactor, ..RunDirOptions::default() }).unwrap();
+    dir.event(&at(0.0, Event::Note { step: None, text: "a Sup3r\u{1b}[1m-Secret b".to_owned() }));
+    dir.event(&at(0.0, Event::RunEnded { exit: Exit::Done, why: None }));
+    each_file(parent.path(), &mut |path, content| assert!(!contains(content, "Sup3r-Secret"), "{}", path.display()));
+    assert_eq!(dir.record().log[0].text, "a *** b");
+}
+
+#[test]
 fn a_command_keeps_its_flags_and_loses_their_secrets() {
     let parent = tempfile::tempdir().unwrap();
     let dir = RunDir::create(parent.path(), &name(), RunDirOptions::default()).unwrap();

@@ -16,7 +16,7 @@ fn shell_word(argument: &str) -> String {
 }
 
 /// The text without escape sequences and control characters; progress that overwrites its line becomes lines.
-pub(super) fn readable(text: &str) -> String {
+pub(crate) fn readable(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {

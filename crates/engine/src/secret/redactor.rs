@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::fields::{is_plain_word, is_secret_key, parts};
 use super::forms::forms;
 use super::{MASK, Secret, patterns};
+use crate::run::readable;
 
 /// Knows the secrets of a run. Cheap to clone; clones share what they know, so that a secret learned on the way is
 /// masked everywhere from then on.
@@ -194,12 +195,17 @@ impl Redactor {
     }
 
     fn mask_string(&self, text: &mut String) -> bool {
-        let masked = match self.text(text) {
-            Cow::Borrowed(_) => return false,
-            Cow::Owned(masked) => masked,
-        };
+        let mut masked = self.text(text).into_owned();
+        // Whoever shows it takes escape sequences out, which must not put a secret together again.
+        if masked.contains(|c: char| c.is_control() && c != '\n') {
+            let shown = readable(&masked);
+            if let Cow::Owned(clean) = self.text(&shown) {
+                masked = clean;
+            }
+        }
+        let found = masked != *text;
         *text = masked;
-        true
+        found
     }
 
     /// What to keep back of a stream so that no secret is cut in two.
