@@ -26,9 +26,10 @@ pub(super) fn apply(inner: &Inner, state: &mut State, call: &Call) -> Result<(Va
         return Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", vec![cause]));
     }
     if config.get("kind").is_none() || config.get("apiVersion").is_none() {
+        let said = config.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
         return Err(ApiError::bad_request(format!(
-            "invalid object type: {}",
-            config.get("kind").unwrap_or(&Value::Null)
+            "Incorrect version specified in apply patch. Specified patch version: {said}, expected: {}",
+            call.api_version()
         )));
     }
     write::check_body(call, &mut config)?;

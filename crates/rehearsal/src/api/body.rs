@@ -85,7 +85,7 @@ pub(super) fn text_stream(stream: BoxStream<'static, Result<Bytes, BoxError>>) -
 
 /// A refusal.
 pub fn error(error: &ApiError) -> Response<ApiBody> {
-    let mut response = if error.reason.is_empty() {
+    let mut response = if error.is_plain() {
         text(error.code, format!("{}\n", error.message))
     } else {
         json(error.code, &error.to_status())

@@ -47,6 +47,21 @@ pub(super) fn stored(inner: &Inner, state: &mut State, definition: &Value) {
     }
 }
 
+/// A definition is about to be deleted: its objects go first.
+pub(super) fn mark_for_deletion(definition: &mut Value, since: &str) {
+    let mut held = finalizers(definition);
+    if !held.iter().any(|one| one == CLEANUP) {
+        held.push(CLEANUP.to_owned());
+        set_meta(definition, "finalizers", json!(held));
+    }
+    let mut conditions = at(definition, "status.conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    conditions.push(json!({
+        "type": "Terminating", "status": "True", "lastTransitionTime": since, "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    }));
+    set_at(definition, "status.conditions", conditions.into());
+}
+
 /// A definition is gone, and its kind with it.
 pub(super) fn removed(state: &mut State, definition: &Value) {
     let resource = Resource::new(text(definition, "spec.group"), text(definition, "spec.names.plural"));
@@ -62,11 +77,6 @@ pub(super) fn establish(inner: &Inner, state: &mut State, name: &str) {
     let since = inner.stamp();
     state.kinds.insert(kind);
     let mut new = Value::clone(&old);
-    let mut held = finalizers(&new);
-    if !held.iter().any(|one| one == CLEANUP) {
-        held.push(CLEANUP.to_owned());
-        set_meta(&mut new, "finalizers", json!(held));
-    }
     let storage = versions(&old).find(|version| version.get("storage") == Some(&Value::Bool(true)));
     let storage = storage.map(|version| text(version, "name").to_owned()).unwrap_or_default();
     let mut stored = texts(&old, "status.storedVersions");

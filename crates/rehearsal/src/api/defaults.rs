@@ -3,21 +3,31 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
-use super::{kinds::KindDef, server::State};
+use super::{kinds::KindDef, server::State, version::KubeVersion};
 use crate::store::object::{at, child_mut, map_mut, meta, meta_str, set_at, set_meta};
 
 /// Fills in what a new object gets once.
-pub(super) fn on_create(state: &mut State, kind: &KindDef, object: &mut Value) {
+pub(super) fn on_create(state: &mut State, version: KubeVersion, kind: &KindDef, object: &mut Value) {
+    if kind.status && !kind.custom {
+        missing(object, "status", || json!({}));
+    }
     match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "namespaces") => {
-            let name = meta_str(object, "name").to_owned();
-            let mut labels = meta(object, "labels").cloned().unwrap_or_else(|| json!({}));
-            map_mut(&mut labels).insert("kubernetes.io/metadata.name".into(), name.into());
-            set_meta(object, "labels", labels);
             set_at(object, "spec.finalizers", json!(["kubernetes"]));
             set_at(object, "status", json!({"phase": "Active"}));
         }
-        ("", "pods") => set_at(object, "status", json!({"phase": "Pending", "qosClass": qos(object)})),
+        ("", "pods") => {
+            admit(child_mut(object, "spec"));
+            set_at(object, "status", json!({"phase": "Pending", "qosClass": qos(object)}));
+        }
+        ("apps", "daemonsets") => {
+            let none = json!({"currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0});
+            set_at(object, "status", none);
+        }
+        ("policy", "poddisruptionbudgets") => {
+            let none = json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0});
+            set_at(object, "status", none);
+        }
         ("", "services") => {
             let headless =
                 at(object, "spec.clusterIP").and_then(Value::as_str).is_some_and(|address| address == "None");
@@ -28,19 +38,61 @@ pub(super) fn on_create(state: &mut State, kind: &KindDef, object: &mut Value) {
             } else if headless {
                 set_at(object, "spec.clusterIPs", json!(["None"]));
             }
+            missing(object, "spec.ipFamilies", || json!(["IPv4"]));
+            missing(object, "spec.ipFamilyPolicy", || json!("SingleStack"));
             set_at(object, "status", json!({"loadBalancer": {}}));
         }
-        ("batch", "jobs") if at(object, "spec.selector").is_none() => {
-            let uid = meta_str(object, "uid").to_owned();
-            let name = meta_str(object, "name").to_owned();
-            set_at(object, "spec.selector", json!({"matchLabels": {"controller-uid": uid}}));
-            let metadata = child_mut(child_mut(child_mut(object, "spec"), "template"), "metadata");
-            let labels = map_mut(child_mut(metadata, "labels"));
-            labels.insert("controller-uid".into(), uid.into());
-            labels.insert("job-name".into(), name.into());
+        ("batch", "jobs") => {
+            if at(object, "spec.selector").is_none() {
+                select_by_uid(object, version);
+            }
+            if meta(object, "labels").is_none() {
+                let labels = at(object, "spec.template.metadata.labels").cloned().unwrap_or(Value::Null);
+                set_meta(object, "labels", labels);
+            }
         }
         ("", "persistentvolumeclaims" | "persistentvolumes") => set_at(object, "status", json!({"phase": "Pending"})),
         _ => {}
+    }
+}
+
+/// A job's pods carry its uid, under the names of the server's version.
+fn select_by_uid(job: &mut Value, version: KubeVersion) {
+    let uid = meta_str(job, "uid").to_owned();
+    let name = meta_str(job, "name").to_owned();
+    let prefixes: &[&str] = if version.minor >= 27 { &["batch.kubernetes.io/", ""] } else { &[""] };
+    set_at(job, "spec.selector", json!({"matchLabels": {format!("{}controller-uid", prefixes[0]): uid}}));
+    let metadata = child_mut(child_mut(child_mut(job, "spec"), "template"), "metadata");
+    let labels = map_mut(child_mut(metadata, "labels"));
+    for prefix in prefixes {
+        labels.insert(format!("{prefix}controller-uid"), uid.clone().into());
+        labels.insert(format!("{prefix}job-name"), name.clone().into());
+    }
+}
+
+/// Fills in what admission adds to a new pod.
+fn admit(spec: &mut Value) {
+    missing(spec, "serviceAccountName", || json!("default"));
+    missing(spec, "serviceAccount", || json!("default"));
+    missing(spec, "preemptionPolicy", || json!("PreemptLowerPriority"));
+    missing(spec, "priority", || json!(0));
+    grace_tolerations(spec);
+}
+
+/// Quantities are text, whatever they were written as.
+fn quantities(container: &mut Value, is_pod: bool) {
+    for list in ["limits", "requests"] {
+        let map = container.get_mut("resources").and_then(|resources| resources.get_mut(list));
+        for (_, value) in map.and_then(Value::as_object_mut).into_iter().flatten() {
+            if value.is_number() {
+                *value = value.to_string().into();
+            }
+        }
+    }
+    let limits = at(container, "resources.limits").and_then(Value::as_object).cloned();
+    for (name, value) in limits.filter(|_| is_pod).into_iter().flatten() {
+        let requests = map_mut(child_mut(child_mut(container, "resources"), "requests"));
+        requests.entry(name).or_insert(value);
     }
 }
 
@@ -49,6 +101,23 @@ pub(super) fn always(kind: &KindDef, object: &mut Value) {
     match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "pods") => pod_spec(child_mut(object, "spec"), true),
         ("", "secrets") => secret(object),
+        ("", "namespaces") => {
+            let name = meta_str(object, "name").to_owned();
+            let mut labels = meta(object, "labels").cloned().unwrap_or_else(|| json!({}));
+            map_mut(&mut labels).insert("kubernetes.io/metadata.name".into(), name.into());
+            set_meta(object, "labels", labels);
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            let kind = text(object, "spec.names.kind").to_owned();
+            missing(object, "spec.names.listKind", || format!("{kind}List").into());
+            missing(object, "spec.names.singular", || kind.to_lowercase().into());
+            missing(object, "spec.conversion", || json!({"strategy": "None"}));
+        }
+        ("", "nodes") => {
+            if let Some(capacity) = at(object, "status.capacity").cloned() {
+                missing(object, "status.allocatable", || capacity);
+            }
+        }
         ("", "services") => service(object),
         ("apps", "deployments") => {
             missing(object, "spec.replicas", || json!(1));
@@ -117,12 +186,7 @@ fn pod_spec(spec: &mut Value, is_pod: bool) {
         missing(spec, "serviceAccountName", || account);
     }
     if is_pod {
-        missing(spec, "serviceAccountName", || json!("default"));
-        missing(spec, "serviceAccount", || json!("default"));
         missing(spec, "enableServiceLinks", || json!(true));
-        missing(spec, "preemptionPolicy", || json!("PreemptLowerPriority"));
-        missing(spec, "priority", || json!(0));
-        grace_tolerations(spec);
     }
     for list in ["containers", "initContainers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -131,6 +195,7 @@ fn pod_spec(spec: &mut Value, is_pod: bool) {
             let policy = if tagged || image.contains('@') { "IfNotPresent" } else { "Always" };
             missing(container, "imagePullPolicy", || json!(policy));
             missing(container, "resources", || json!({}));
+            quantities(container, is_pod);
             missing(container, "terminationMessagePath", || json!("/dev/termination-log"));
             missing(container, "terminationMessagePolicy", || json!("File"));
             for port in container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -195,8 +260,6 @@ fn service(object: &mut Value) {
     missing(object, "spec.type", || json!("ClusterIP"));
     missing(object, "spec.sessionAffinity", || json!("None"));
     missing(object, "spec.internalTrafficPolicy", || json!("Cluster"));
-    missing(object, "spec.ipFamilies", || json!(["IPv4"]));
-    missing(object, "spec.ipFamilyPolicy", || json!("SingleStack"));
     let ports = object.get_mut("spec").and_then(|spec| spec.get_mut("ports")).and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten() {
         missing(port, "protocol", || json!("TCP"));

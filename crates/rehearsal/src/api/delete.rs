@@ -15,7 +15,10 @@ use super::{
     status::{self, ApiError},
     write,
 };
-use crate::store::object::{Key, at, finalizers, is_deleting, meta, meta_str, owners, set_at, set_meta};
+use crate::store::{
+    Resource,
+    object::{Key, at, finalizers, is_deleting, meta, meta_str, owners, set_at, set_meta},
+};
 
 /// The finalizer of a foreground deletion.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
@@ -133,8 +136,14 @@ pub(super) fn delete_object(
     if first || grace < present {
         let moment = inner.clock.now().checked_add(SignedDuration::from_secs(grace)).unwrap_or(jiff::Timestamp::MAX);
         set_meta(&mut new, "deletionTimestamp", stamp(moment).into());
-        set_meta(&mut new, "deletionGracePeriodSeconds", grace.into());
-        if let Some(generation) = meta(&old, "generation").and_then(Value::as_i64).filter(|_| first) {
+        // These two are deleted by code of their own, which leaves the usual marks out.
+        let is_definition = resource == crd::resource();
+        let special = is_definition || kind.plural == "namespaces" && kind.group.is_empty();
+        set_meta(&mut new, "deletionGracePeriodSeconds", if special { Value::Null } else { grace.into() });
+        if is_definition {
+            crd::mark_for_deletion(&mut new, &inner.stamp());
+        }
+        if let Some(generation) = meta(&old, "generation").and_then(Value::as_i64).filter(|_| first && !special) {
             set_meta(&mut new, "generation", (generation + 1).into());
         }
     }
@@ -143,7 +152,9 @@ pub(super) fn delete_object(
         return Ok(if complete { Outcome::Gone(old) } else { Outcome::Waiting(Arc::new(new)) });
     }
     if complete {
-        return Ok(Outcome::Gone(remove(inner, state, kind, key).unwrap_or(old)));
+        remove(inner, state, kind, key);
+        let plain = first && grace == 0;
+        return Ok(Outcome::Gone(if plain { old } else { Arc::new(new) }));
     }
     if new == *old {
         return Ok(Outcome::Waiting(old));
@@ -158,7 +169,7 @@ fn check_preconditions(kind: &KindDef, old: &Value, options: &Options) -> Result
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {}",
             if what == "UID" { "deleted and then recreated" } else { "modified" }
         );
-        Err(ApiError::conflict(&kind.resource(), meta_str(old, "name"), &detail))
+        Err(ApiError::conflict(&Resource::new(kind.group.clone(), kind.kind.clone()), meta_str(old, "name"), &detail))
     };
     if !options.uid.is_empty() && options.uid != uid {
         return refuse("UID", &options.uid, uid);

@@ -59,7 +59,7 @@ pub(super) fn answer(inner: &Inner, route: &Route, accept: &str) -> Result<Respo
                 }),
             ))
         }
-        Route::OpenApi(path) if inner.version.minor >= 27 => Ok(body::json(200, &openapi::answer(kinds, path)?)),
+        Route::OpenApi(path) => Ok(body::json(200, &openapi::answer(kinds, path)?)),
         _ => Err(ApiError::no_such_path()),
     }
 }

@@ -13,7 +13,7 @@ use super::{
     body::{self, ApiBody},
     delete, discovery,
     kinds::KindDef,
-    logs, patch, read, review,
+    logs, patch, protobuf, read, review,
     route::{Query, Route, Target},
     server::{Inner, State},
     status::ApiError,
@@ -33,6 +33,8 @@ pub(super) struct Call {
     pub(super) agent: String,
     pub(super) path: String,
     pub(super) now: jiff::Timestamp,
+    /// Whether unknown fields are an error.
+    pub(super) strict: bool,
     pub(super) body: Bytes,
 }
 
@@ -64,6 +66,9 @@ impl Call {
 
     /// The body as JSON; YAML is read when the content type says so.
     pub(super) fn json(&self) -> Result<Value, ApiError> {
+        if self.content_type.contains("protobuf") {
+            return protobuf::decode(&self.body);
+        }
         let result = if self.content_type.contains("yaml") {
             serde_yaml::from_slice(&self.body).map_err(|error| error.to_string())
         } else {
@@ -71,8 +76,10 @@ impl Call {
         };
         result.map_err(|error| {
             ApiError::bad_request(format!(
-                "{} in version {:?} cannot be handled as a {}: json: {error}",
-                self.kind.kind, self.target.version, self.kind.kind
+                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: \
+                 {error} ({})",
+                self.kind.kind,
+                String::from_utf8_lossy(&self.body).chars().take(32).collect::<String>()
             ))
         })
     }
@@ -120,7 +127,7 @@ pub(super) async fn answer(
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let route = Route::parse(parts.uri.path());
     let verb = verb_of(&parts.method, &route, &query);
-    *inner.state().counts.by_verb.entry(verb.to_owned()).or_default() += 1;
+    inner.state().counts.add(&user.name, verb);
     match inner.faults.decide(verb, parts.uri.path(), &user.name) {
         None => {}
         Some(Outcome::Slow(delay)) => inner.clock.sleep(delay).await,
@@ -142,12 +149,13 @@ pub(super) async fn answer(
                         verb,
                         target,
                         kind,
-                        query,
                         accept: header(&parts.headers, header::ACCEPT),
                         content_type: header(&parts.headers, header::CONTENT_TYPE),
                         agent: header(&parts.headers, header::USER_AGENT),
                         path: parts.uri.path().to_owned(),
                         now: inner.clock.now(),
+                        strict: inner.version.minor >= 25 && query.get("fieldValidation") == "Strict",
+                        query,
                         body,
                     };
                     handle(&inner, call).await
@@ -168,8 +176,8 @@ fn resolve(inner: &Inner, user: &User, verb: &str, target: Target) -> Result<Opt
     let state = inner.state();
     let resource = crate::store::Resource::new(target.group.clone(), target.plural.clone());
     let Some(kind) = state.kinds.get(&resource).filter(|kind| kind.version(&target.version).is_some()) else {
-        let group_is_served = state.kinds.versions(&target.group).contains(&target.version);
-        return Err(if group_is_served { ApiError::no_such_resource() } else { ApiError::no_such_path() });
+        let own = state.kinds.iter().any(|kind| kind.group == target.group && !kind.custom);
+        return Err(if own { ApiError::no_such_resource() } else { ApiError::no_such_path() });
     };
     if verb.is_empty() {
         return Err(ApiError::method_not_allowed());

@@ -110,6 +110,10 @@ pub(super) fn answer(inner: &Arc<Inner>, call: Call) -> Result<Response<ApiBody>
     let pod = pod.ok_or_else(|| ApiError::not_found(&resource, &call.target.name))?;
     let container = container_of(&call, &pod)?;
     let previous = call.query.flag("previous");
+    if at(&pod, "spec.nodeName").and_then(Value::as_str).unwrap_or_default().is_empty() {
+        // Nobody to ask yet: servers answer with no content instead of an error.
+        return Ok(body::text(204, ""));
+    }
     check_started(&call, &pod, &container, previous)?;
     let source = (call.target.namespace.clone(), call.target.name.clone(), container.clone());
     let lines = {
@@ -208,9 +212,6 @@ fn state_of<'a>(pod: &'a Value, container: &str) -> Option<&'a Value> {
 /// Refuses the log of a container that has not started, in the kubelet's words.
 fn check_started(call: &Call, pod: &Value, container: &str, previous: bool) -> Result<(), ApiError> {
     let name = &call.target.name;
-    if at(pod, "spec.nodeName").and_then(Value::as_str).unwrap_or_default().is_empty() {
-        return Err(ApiError::bad_request(format!("pod {name} does not have a host assigned")));
-    }
     let status = status_of(pod, container);
     if previous {
         let ended = status.and_then(|status| at(status, "lastState.terminated"));

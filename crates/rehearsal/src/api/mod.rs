@@ -15,6 +15,7 @@ pub mod kinds;
 mod logs;
 mod openapi;
 mod patch;
+mod protobuf;
 mod read;
 mod review;
 mod route;

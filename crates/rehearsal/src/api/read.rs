@@ -40,15 +40,10 @@ impl Selection {
         let fields = FieldSelector::parse(&text).map_err(ApiError::bad_request)?;
         for key in fields.keys() {
             if !["metadata.name", "metadata.namespace"].contains(&key) && !call.kind.selectable().contains(&key) {
-                return Err(ApiError::bad_request(if call.kind.custom {
+                return Err(ApiError::bad_request(if call.kind.custom || !call.kind.selectable().is_empty() {
                     format!("field label not supported: {key}")
                 } else {
-                    format!(
-                        "Unable to find {:?} that match label selector {:?}, field selector {:?}: field label not supported: {key}",
-                        format!("{}/{}, Resource={}", call.kind.group, call.target.version, call.kind.plural),
-                        call.query.get("labelSelector"),
-                        call.query.get("fieldSelector")
-                    )
+                    format!("{key:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
                 }));
             }
         }
@@ -83,6 +78,13 @@ pub(super) fn get(inner: &Inner, call: &Call) -> Result<Response<ApiBody>, ApiEr
     Ok(body::json(200, &present(call, &object)))
 }
 
+/// The revision that a query names, 0 for none.
+pub(super) fn revision_asked(text: &str) -> Result<u64, ApiError> {
+    let message =
+        || format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax");
+    if text.is_empty() { Ok(0) } else { text.parse().map_err(|_| ApiError::new(500, "", message())) }
+}
+
 struct Page {
     revision: u64,
     after: Option<Key>,
@@ -115,15 +117,7 @@ pub(super) async fn wait_for_revision(inner: &Inner, revision: u64) -> Result<()
 pub(super) async fn list(inner: &Arc<Inner>, call: &Call) -> Result<Response<ApiBody>, ApiError> {
     let selection = Selection::of(call)?;
     let text = call.query.get("resourceVersion");
-    let asked: u64 = if text.is_empty() {
-        0
-    } else {
-        text.parse().map_err(|_| {
-            ApiError::bad_request(format!(
-                "Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-            ))
-        })?
-    };
+    let asked = revision_asked(text)?;
     let matching = call.query.get("resourceVersionMatch");
     let limit = call.query.number::<usize>("limit").filter(|limit| *limit > 0 && text != "0");
     let continued = call.query.get("continue");
@@ -145,7 +139,7 @@ pub(super) async fn list(inner: &Arc<Inner>, call: &Call) -> Result<Response<Api
             return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
         }
         read_token(continued).ok_or_else(|| {
-            ApiError::bad_request("continue key is not valid: the continue token is not valid for this server")
+            ApiError::bad_request("invalid continue token: continue key is not valid: it was not made by this server")
         })?
     };
     let namespace = Some(call.target.namespace.as_str()).filter(|namespace| !namespace.is_empty());

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{
     access::{Asked, User},
     body::{self, ApiBody},
+    protobuf,
     route::{Route, Target},
     server::Inner,
     status::ApiError,
@@ -63,9 +64,14 @@ pub(super) fn answer(inner: &Inner, user: &User, route: &Route, method: &Method,
     if *method != Method::POST {
         return body::error(&ApiError::method_not_allowed());
     }
-    let mut review: Value = match serde_json::from_slice(bytes) {
+    let read = if bytes.starts_with(b"k8s\0") {
+        protobuf::decode(bytes)
+    } else {
+        serde_json::from_slice(bytes).map_err(|error| ApiError::bad_request(error.to_string()))
+    };
+    let mut review: Value = match read {
         Ok(review) => review,
-        Err(error) => return body::error(&ApiError::bad_request(error.to_string())),
+        Err(error) => return body::error(&error),
     };
     let kind = KINDS.iter().find(|(_, _, plural, _)| *plural == target.plural).map_or("", |(_, kind, ..)| kind);
     set_at(&mut review, "kind", kind.into());

@@ -20,44 +20,40 @@ fn flag(schema: &Value, name: &str) -> bool {
     schema.get(name).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// Removes fields that the schema does not know. The top level keeps what every object has.
-pub(super) fn prune(schema: &Value, object: &mut Value) {
-    prune_at(schema, object, true);
+/// Removes fields that the schema does not know and returns their paths. The top level keeps what every object has.
+pub(super) fn prune(schema: &Value, object: &mut Value) -> Vec<String> {
+    let mut pruned = Vec::new();
+    prune_at(schema, object, "", &mut pruned);
+    pruned
 }
 
-fn prune_at(schema: &Value, value: &mut Value, top: bool) {
-    if flag(schema, "x-kubernetes-preserve-unknown-fields") && schema.get("properties").is_none() {
-        return;
-    }
+fn prune_at(schema: &Value, value: &mut Value, path: &str, pruned: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
             let properties = schema.get("properties").and_then(Value::as_object);
             let additional = schema.get("additionalProperties");
             let keep = flag(schema, "x-kubernetes-preserve-unknown-fields") || additional == Some(&Value::Bool(true));
-            let embedded = top || flag(schema, "x-kubernetes-embedded-resource");
-            if properties.is_none() && additional.is_none() && !keep {
-                map.retain(|name, _| embedded && ["apiVersion", "kind", "metadata"].contains(&name.as_str()));
-                return;
-            }
+            let embedded = path.is_empty() || flag(schema, "x-kubernetes-embedded-resource");
             map.retain(|name, value| {
                 if embedded && ["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
                     return true;
                 }
-                if let Some(property) = properties.and_then(|properties| properties.get(name)) {
-                    prune_at(property, value, false);
-                    return true;
+                let property = properties.and_then(|properties| properties.get(name));
+                let known = property.or_else(|| additional.filter(|additional| additional.is_object()));
+                let path = join(path, name);
+                if let Some(schema) = known {
+                    prune_at(schema, value, &path, pruned);
+                } else if !keep {
+                    pruned.push(path);
+                    return false;
                 }
-                if let Some(additional) = additional.filter(|additional| additional.is_object()) {
-                    prune_at(additional, value, false);
-                    return true;
-                }
-                keep
+                true
             });
         }
         Value::Array(items) => {
             if let Some(schema) = schema.get("items") {
-                for item in items {
-                    prune_at(schema, item, false);
+                for (index, item) in items.iter_mut().enumerate() {
+                    prune_at(schema, item, &format!("{path}[{index}]"), pruned);
                 }
             }
         }
@@ -116,7 +112,9 @@ fn check_map(schema: &Value, map: Option<&Map<String, Value>>, path: &str, cause
     }
     let properties = schema.get("properties").and_then(Value::as_object);
     let additional = schema.get("additionalProperties").filter(|additional| additional.is_object());
-    for (name, value) in map {
+    let mut sorted: Vec<(&String, &Value)> = map.iter().collect();
+    sorted.sort_by_key(|(name, _)| *name);
+    for (name, value) in sorted {
         if path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
             continue;
         }
@@ -135,7 +133,6 @@ fn check(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
         let wanted = schema.get("type").and_then(Value::as_str).unwrap_or("integer,string");
         let detail = format!("{path} in body must be of type {wanted}: {found:?}");
         causes.push(Cause::type_invalid(path, &Value::String(found.to_owned()), &detail));
-        return;
     }
     if let Some(allowed) = schema.get("enum").and_then(Value::as_array)
         && !allowed.contains(value)
@@ -143,6 +140,9 @@ fn check(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
         let allowed: Vec<String> =
             allowed.iter().map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect();
         causes.push(Cause::unsupported(path, value, &allowed));
+    }
+    if !fits {
+        return;
     }
     bounds(schema, value, path, causes);
     match value {

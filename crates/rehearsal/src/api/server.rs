@@ -48,6 +48,8 @@ pub struct ApiOptions {
 pub struct RequestCounts {
     /// Requests by verb.
     pub by_verb: BTreeMap<String, u64>,
+    /// The same for each user.
+    pub by_user: BTreeMap<String, BTreeMap<String, u64>>,
     /// Events that watches were sent, bookmarks included.
     pub watch_events: u64,
 }
@@ -56,6 +58,17 @@ impl RequestCounts {
     /// Requests of one verb.
     pub fn of(&self, verb: &str) -> u64 {
         self.by_verb.get(verb).copied().unwrap_or(0)
+    }
+
+    /// Requests by verb of one user.
+    pub fn of_user(&self, user: &str) -> BTreeMap<String, u64> {
+        self.by_user.get(user).cloned().unwrap_or_default()
+    }
+
+    /// Counts one request.
+    pub(super) fn add(&mut self, user: &str, verb: &str) {
+        *self.by_verb.entry(verb.to_owned()).or_default() += 1;
+        *self.by_user.entry(user.to_owned()).or_default().entry(verb.to_owned()).or_default() += 1;
     }
 
     /// All requests.

@@ -16,6 +16,7 @@ pub struct ApiError {
     pub message: String,
     details: Map<String, Value>,
     metadata: Map<String, Value>,
+    plain: bool,
 }
 
 /// One cause of an invalid object.
@@ -81,7 +82,7 @@ fn go(value: &Value) -> String {
 impl ApiError {
     /// An error with this code, reason and message.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Map::new(), metadata: Map::new() }
+        Self { code, reason, message: message.into(), details: Map::new(), metadata: Map::new(), plain: false }
     }
 
     fn about(mut self, resource: &Resource, name: &str) -> Self {
@@ -100,7 +101,15 @@ impl ApiError {
     pub fn with_causes(mut self, causes: impl IntoIterator<Item = Cause>) -> Self {
         let list: Vec<Value> = causes
             .into_iter()
-            .map(|cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}))
+            .map(|cause| {
+                let mut map = Map::new();
+                for (name, text) in [("reason", cause.reason), ("message", &cause.message), ("field", &cause.field)] {
+                    if !text.is_empty() {
+                        map.insert(name.into(), text.into());
+                    }
+                }
+                Value::Object(map)
+            })
             .collect();
         self.details.insert("causes".into(), list.into());
         self
@@ -129,18 +138,32 @@ impl ApiError {
     pub fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": self.metadata,
-            "status": "Failure", "message": self.message, "reason": self.reason,
+            "status": "Failure", "message": self.message,
         });
-        if !self.details.is_empty() || self.reason == "NotFound" {
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        let may_be_empty = ["NotFound", "MethodNotAllowed", "Invalid"].contains(&self.reason);
+        if !self.details.is_empty() || may_be_empty {
             status["details"] = Value::Object(self.details.clone());
         }
         status["code"] = self.code.into();
         status
     }
 
+    /// An error whose body is the bare message.
+    pub fn plain(code: u16, message: &str) -> Self {
+        Self { plain: true, ..Self::new(code, "", message) }
+    }
+
+    /// Whether the body is the bare message.
+    pub fn is_plain(&self) -> bool {
+        self.plain
+    }
+
     /// Nothing is served at this path.
     pub fn no_such_path() -> Self {
-        Self::new(404, "", "404 page not found")
+        Self::plain(404, "404 page not found")
     }
 
     /// The group is served, the resource is not.
@@ -227,7 +250,7 @@ impl ApiError {
 
     /// A read asks for a revision that does not exist yet.
     pub fn too_large(asked: u64, present: u64) -> Self {
-        Self::new(504, "Timeout", format!("Too large resource version: {asked}, current: {present}"))
+        Self::new(504, "Timeout", format!("Timeout: Too large resource version: {asked}, current: {present}"))
             .with_causes([Cause {
                 reason: "ResourceVersionTooLarge",
                 message: "Too large resource version".into(),

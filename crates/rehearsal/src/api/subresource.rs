@@ -17,7 +17,7 @@ use super::{
 };
 use crate::store::{
     Resource,
-    object::{at, meta, meta_str, set_at},
+    object::{at, is_deleting, meta, meta_str, set_at},
     select::LabelSelector,
 };
 
@@ -137,7 +137,9 @@ fn evict(inner: &Inner, state: &mut State, call: &Call) -> Result<(), ApiError> 
     let guarding = budgets.iter().find(|(_, budget)| {
         at(budget, "spec.selector").is_some_and(|selector| LabelSelector::from_json(selector).matches(&pod))
     });
-    if let Some((key, budget)) = guarding {
+    let phase = at(&pod, "status.phase").and_then(Value::as_str).unwrap_or_default();
+    let unguarded = ["Pending", "Succeeded", "Failed"].contains(&phase) || is_deleting(&pod);
+    if let Some((key, budget)) = guarding.filter(|_| !unguarded) {
         let allowed = at(budget, "status.disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0);
         if allowed <= 0 {
             let cause = Cause {

@@ -129,7 +129,7 @@ fn columns(call: &Call) -> Vec<Column> {
         let kind = if counts { "integer" } else { "string" };
         Column { kind: kind.into(), priority: wide, ..Column::new(name, path) }
     }));
-    if !out.iter().any(|column| column.name == "Age") {
+    if own.is_empty() {
         out.push(age);
     }
     out

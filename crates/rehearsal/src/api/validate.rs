@@ -66,7 +66,9 @@ pub(super) fn metadata(kind: &KindDef, object: &Value) -> Result<(), ApiError> {
             causes.push(Cause::invalid(field, &value, SUBDOMAIN));
         }
     }
-    for (key, value) in meta(object, "labels").and_then(Value::as_object).into_iter().flatten() {
+    let mut labels = meta(object, "labels").and_then(Value::as_object).cloned().unwrap_or_default();
+    labels.sort_keys();
+    for (key, value) in &labels {
         qualified("metadata.labels", key, &mut causes);
         let text = value.as_str().unwrap_or_default();
         if !value.is_string() {
@@ -104,6 +106,7 @@ pub(super) fn object(kind: &KindDef, old: Option<&Value>, new: &Value) -> Result
         ("", "pods") => pod(old, new, &mut causes),
         ("apps", "deployments" | "replicasets" | "daemonsets" | "statefulsets") => workload(old, new, &mut causes),
         ("batch", "jobs") => job(old, new, &mut causes),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definition(new, &mut causes),
         ("", "secrets" | "configmaps") => {
             let fixed = old.is_some_and(|old| {
                 old.get("immutable") == Some(&Value::Bool(true)) && old.get("data") != new.get("data")
@@ -160,28 +163,55 @@ fn pod(old: Option<&Value>, new: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// A map of texts as servers print it.
+fn go_map(map: Option<&Value>) -> String {
+    let Some(map) = map.and_then(Value::as_object) else { return "map[string]string(nil)".into() };
+    let pairs: Vec<String> = map.iter().map(|(key, value)| format!("{key:?}:{value}")).collect();
+    format!("map[string]string{{{}}}", pairs.join(", "))
+}
+
 fn workload(old: Option<&Value>, new: &Value, causes: &mut Vec<Cause>) {
     let selector = at(new, "spec.selector");
-    match selector {
-        None => causes.push(Cause::required("spec.selector", "")),
-        Some(selector) => {
-            let labels = at(new, "spec.template.metadata.labels");
-            if !LabelSelector::from_json(selector).matches_labels(labels) {
-                causes.push(Cause::invalid(
-                    "spec.template.metadata.labels",
-                    labels.unwrap_or(&Value::Null),
-                    "`selector` does not match template `labels`",
-                ));
-            }
-        }
+    let labels = at(new, "spec.template.metadata.labels");
+    if selector.is_none() {
+        causes.push(Cause::required("spec.selector", ""));
+    }
+    if selector.is_none_or(|selector| !LabelSelector::from_json(selector).matches_labels(labels)) {
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {}: `selector` does not match template `labels`", go_map(labels)),
+            field: "spec.template.metadata.labels".into(),
+        });
     }
     if at(new, "spec.replicas").and_then(Value::as_i64).is_some_and(|replicas| replicas < 0) {
         let value = at(new, "spec.replicas").unwrap_or(&Value::Null);
         causes.push(Cause::invalid("spec.replicas", value, "must be greater than or equal to 0"));
     }
     containers("spec.template.spec", new, causes);
-    if let Some(old) = old.and_then(|old| at(old, "spec.selector")).filter(|old| Some(*old) != selector) {
-        causes.push(Cause::invalid("spec.selector", old, "field is immutable"));
+    if old.and_then(|old| at(old, "spec.selector")).is_some_and(|old| Some(old) != selector) {
+        let labels = go_map(selector.and_then(|selector| selector.get("matchLabels")));
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message: format!(
+                "Invalid value: v1.LabelSelector{{MatchLabels:{labels}, \
+                 MatchExpressions:[]v1.LabelSelectorRequirement(nil)}}: field is immutable"
+            ),
+            field: "spec.selector".into(),
+        });
+    }
+}
+
+fn definition(new: &Value, causes: &mut Vec<Cause>) {
+    let text = |path: &str| at(new, path).and_then(Value::as_str).unwrap_or_default();
+    let name = meta_str(new, "name");
+    if name != format!("{}.{}", text("spec.names.plural"), text("spec.group")) {
+        causes.push(Cause::invalid("metadata.name", &name.into(), "must be spec.names.plural+\".\"+spec.group"));
+    }
+    let versions = at(new, "spec.versions").and_then(Value::as_array);
+    let storage = versions.into_iter().flatten().filter(|one| one.get("storage") == Some(&Value::Bool(true))).count();
+    if storage != 1 {
+        let detail = "must have exactly one version marked as storage version";
+        causes.push(Cause::invalid("spec.versions", &versions.map_or(Value::Null, |list| list.clone().into()), detail));
     }
 }
 

@@ -13,7 +13,7 @@ use tower::BoxError;
 use super::{
     body::{self, ApiBody},
     dispatch::{Call, present},
-    read::{Selection, wait_for_revision},
+    read::{Selection, revision_asked, wait_for_revision},
     server::Inner,
     status::{ApiError, Cause},
     version::WatchList,
@@ -46,19 +46,7 @@ struct Watcher {
 /// Answers a watch request.
 pub(super) async fn answer(inner: &Arc<Inner>, call: Call) -> Result<Response<ApiBody>, ApiError> {
     let selection = Selection::of(&call)?;
-    let text = call.query.get("resourceVersion").to_owned();
-    let asked: u64 = if text.is_empty() {
-        0
-    } else {
-        text.parse().map_err(|_| {
-            let cause = Cause::invalid(
-                "resourceVersion",
-                &text.clone().into(),
-                &format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
-            );
-            ApiError::invalid("meta.k8s.io", "ListOptions", "", vec![cause])
-        })?
-    };
+    let asked = revision_asked(call.query.get("resourceVersion"))?;
     let initial = initial_events(inner, &call)?;
     if asked > 0 {
         wait_for_revision(inner, asked).await?;
@@ -105,12 +93,15 @@ pub(super) async fn answer(inner: &Arc<Inner>, call: Call) -> Result<Response<Ap
 fn initial_events(inner: &Inner, call: &Call) -> Result<bool, ApiError> {
     let said = call.query.get("sendInitialEvents");
     let serves = inner.version.watch_list();
-    if said.is_empty() || serves == WatchList::Unknown {
-        return Ok(false);
-    }
     let refuse = |field: &str, detail: &str| {
         Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", vec![Cause::forbidden(field, detail)]))
     };
+    if said.is_empty() || serves == WatchList::Unknown {
+        if !call.query.get("resourceVersionMatch").is_empty() {
+            return refuse("resourceVersionMatch", "resourceVersionMatch is forbidden for watch");
+        }
+        return Ok(false);
+    }
     if serves == WatchList::Refused {
         return refuse(
             "sendInitialEvents",

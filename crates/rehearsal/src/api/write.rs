@@ -53,7 +53,7 @@ pub(super) fn update(inner: &Inner, state: &mut State, call: &Call) -> Result<(V
             message: "Invalid value: 0x0: must be specified for an update".into(),
             field: "metadata.resourceVersion".into(),
         };
-        return Err(ApiError::invalid(&call.kind.group, &call.kind.kind, &call.target.name, vec![cause]));
+        return Err(ApiError::invalid(&call.kind.group, &call.kind.plural, &call.target.name, vec![cause]));
     }
     replace(inner, state, call, &old, object, true).map(|object| (Value::clone(&object), false))
 }
@@ -68,12 +68,21 @@ pub(super) fn check_body(call: &Call, object: &mut Value) -> Result<(), ApiError
     let said = |name: &str| map.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (kind, version, expected) = (said("kind"), said("apiVersion"), call.api_version());
     if call.kind.custom && kind.is_empty() {
-        return Err(ApiError::bad_request(format!("Object 'Kind' is missing in '{object}'")));
+        return Err(ApiError::bad_request(format!(
+            "{0} in version {1:?} cannot be handled as a {0}: Object 'Kind' is missing in '{object}'",
+            call.kind.kind, call.target.version
+        )));
     }
     if !version.is_empty() && version != expected {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version ({expected})"
-        )));
+        return Err(ApiError::bad_request(if call.kind.custom {
+            format!("the API version in the data ({version}) does not match the expected API version ({expected})")
+        } else {
+            format!(
+                "{kind} in version {version:?} cannot be handled as a {}: no kind {kind:?} is registered for version \
+                 {version:?} in scheme \"pkg/runtime/scheme.go:100\"",
+                call.kind.kind
+            )
+        }));
     }
     if !kind.is_empty() && kind != call.kind.kind {
         return Err(ApiError::bad_request(format!(
@@ -153,7 +162,7 @@ pub(super) fn insert(
     let kind = Arc::clone(&call.kind);
     let resource = kind.resource();
     if !meta_str(&object, "resourceVersion").is_empty() {
-        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        return Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"));
     }
     if record {
         set_meta(&mut object, "managedFields", Value::Null);
@@ -180,19 +189,19 @@ pub(super) fn insert(
     if kind.generation != Generation::None {
         set_meta(&mut object, "generation", 1.into());
     }
-    defaults::on_create(state, &kind, &mut object);
     complete(call, &mut object)?;
+    // What the server adds from here on belongs to nobody.
+    if record {
+        let (manager, version, time) = (call.manager(), call.api_version(), inner.stamp());
+        managed::record_update(None, &mut object, &type_of(call), &writer(call, &manager, &version, &time));
+    } else if let Some(managed) = managed_before {
+        set_meta(&mut object, "managedFields", managed);
+    }
+    defaults::on_create(state, inner.version, &kind, &mut object);
     validate::metadata(&kind, &object)?;
     validate::object(&kind, None, &object)?;
     if state.store.get(&resource, &Key::of(&object)).is_some() {
         return Err(ApiError::already_exists(&resource, &name));
-    }
-    if let Some(managed) = managed_before {
-        set_meta(&mut object, "managedFields", managed);
-    }
-    if record {
-        let (manager, version, time) = (call.manager(), call.api_version(), inner.stamp());
-        managed::record_update(None, &mut object, &type_of(call), &writer(call, &manager, &version, &time));
     }
     if call.dry_run() {
         return Ok(Arc::new(object));
@@ -205,7 +214,17 @@ fn complete(call: &Call, object: &mut Value) -> Result<(), ApiError> {
     defaults::always(&call.kind, object);
     let version = call.kind.version(&call.target.version);
     let Some(schema) = version.and_then(|version| version.schema.clone()) else { return Ok(()) };
-    schema::prune(&schema, object);
+    let unknown = schema::prune(&schema, object);
+    if !unknown.is_empty() && call.strict {
+        let list: Vec<String> = unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+        return Err(ApiError::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+            call.kind.kind,
+            call.target.version,
+            call.kind.kind,
+            list.join(", ")
+        )));
+    }
     schema::default(&schema, object);
     let causes = schema::validate(&schema, object);
     if causes.is_empty() {
@@ -228,7 +247,13 @@ pub(super) fn replace(
     let name = meta_str(old, "name").to_owned();
     let (uid, old_uid) = (meta_str(&new, "uid"), meta_str(old, "uid"));
     if !uid.is_empty() && uid != old_uid {
-        let detail = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
+        let group = if kind.custom { format!("{}/", kind.group) } else { String::new() };
+        let space = if kind.namespaced { format!("{}/", call.target.namespace) } else { String::new() };
+        let detail = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{space}{name}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}",
+            kind.plural
+        );
         return Err(ApiError::conflict(&resource, &name, &detail));
     }
     let version = meta_str(&new, "resourceVersion");
@@ -240,8 +265,16 @@ pub(super) fn replace(
         "status" => {
             let status = new.get("status").cloned().unwrap_or(Value::Null);
             let managed = meta(&new, "managedFields").cloned().unwrap_or(Value::Null);
+            let kept =
+                ["labels", "annotations"].map(|field| (field, meta(&new, field).cloned().unwrap_or(Value::Null)));
             new = Value::clone(old);
             set_field(&mut new, "status", status);
+            // The old core kinds let labels through with the status.
+            if kind.group.is_empty() && ["pods", "nodes", "namespaces"].contains(&kind.plural.as_str()) {
+                for (field, value) in kept {
+                    set_meta(&mut new, field, value);
+                }
+            }
             if !record {
                 set_meta(&mut new, "managedFields", managed);
             }
@@ -328,7 +361,8 @@ pub(super) fn settle(inner: &Inner, state: &mut State, kind: &KindDef, object: V
     if delete::is_complete(kind, &object) {
         // The last change is seen as part of the removal, as with real servers.
         let key = Key::of(&object);
-        return delete::remove(inner, state, kind, &key).unwrap_or_else(|| Arc::new(object));
+        delete::remove(inner, state, kind, &key);
+        return Arc::new(object);
     }
     commit(inner, state, kind, object)
 }

@@ -272,8 +272,7 @@ fn expired() -> ApiError {
 fn outcome(fault: &Fault) -> Outcome {
     Outcome::Refused(match fault {
         Fault::TooManyRequests { retry_after } => {
-            ApiError::new(429, "TooManyRequests", "Too many requests, please try again later.")
-                .with_retry_after(*retry_after)
+            ApiError::plain(429, "Too many requests, please try again later.").with_retry_after(*retry_after)
         }
         Fault::Status(code) => {
             let (reason, message) = match code {

@@ -42,6 +42,10 @@ impl FieldSet {
 
     /// All fields of an object except those that nobody owns.
     pub fn of_object(object: &Value, root: &Type<'_>) -> Self {
+        Self::walk_object(object, root, false)
+    }
+
+    fn walk_object(object: &Value, root: &Type<'_>, updated: bool) -> Self {
         let mut out = Self::default();
         for (name, value) in object.as_object().into_iter().flatten() {
             match name.as_str() {
@@ -51,7 +55,7 @@ impl FieldSet {
                     let here = root.field("metadata");
                     for (name, value) in value.as_object().into_iter().flatten() {
                         if !UNOWNED.contains(&name.as_str()) && !value.is_null() {
-                            node.below.insert(format!("f:{name}"), Self::of_value(value, &here.field(name)));
+                            node.below.insert(format!("f:{name}"), Self::walk_value(value, &here.field(name), updated));
                         }
                     }
                     if !node.is_empty() {
@@ -60,7 +64,7 @@ impl FieldSet {
                 }
                 _ if value.is_null() => {}
                 _ => {
-                    out.below.insert(format!("f:{name}"), Self::of_value(value, &root.field(name)));
+                    out.below.insert(format!("f:{name}"), Self::walk_value(value, &root.field(name), updated));
                 }
             }
         }
@@ -69,21 +73,31 @@ impl FieldSet {
 
     /// All fields of a value.
     pub fn of_value(value: &Value, here: &Type<'_>) -> Self {
+        Self::walk_value(value, here, false)
+    }
+
+    /// All fields of an object as a plain update owns them: maps and lists that were absent before are members too.
+    pub fn of_update(object: &Value, root: &Type<'_>) -> Self {
+        Self::walk_object(object, root, true)
+    }
+
+    fn walk_value(value: &Value, here: &Type<'_>, updated: bool) -> Self {
         match (value, here.shape(value)) {
             (Value::Object(map), Shape::Granular) if !map.is_empty() => Self {
-                here: false,
+                here: updated && here.is_optional(),
                 below: map
                     .iter()
-                    .map(|(name, value)| (format!("f:{name}"), Self::of_value(value, &here.field(name))))
+                    .map(|(name, value)| (format!("f:{name}"), Self::walk_value(value, &here.field(name), updated)))
                     .collect(),
             },
-            (Value::Array(items), Shape::Set) => {
-                Self { here: false, below: items.iter().map(|item| (format!("v:{item}"), Self::leaf())).collect() }
-            }
+            (Value::Array(items), Shape::Set) => Self {
+                here: updated && here.is_optional(),
+                below: items.iter().map(|item| (format!("v:{item}"), Self::leaf())).collect(),
+            },
             (Value::Array(items), Shape::Keyed(keys)) => {
-                let mut out = Self::default();
+                let mut out = Self { here: updated && here.is_optional(), below: BTreeMap::new() };
                 for item in items {
-                    let mut node = Self::of_value(item, &here.items());
+                    let mut node = Self::walk_value(item, &here.items(), updated);
                     node.here = true;
                     out.below.insert(format!("k:{}", identity(item, &keys)), node);
                 }

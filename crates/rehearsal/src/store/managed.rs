@@ -60,7 +60,20 @@ fn read(object: &Value) -> Vec<Entry> {
         .collect()
 }
 
-fn write(object: &mut Value, entries: Vec<Entry>) {
+fn write(object: &mut Value, mut entries: Vec<Entry>) {
+    // Appliers first, then by age and name: the order in which servers keep them.
+    entries.sort_by(|left, right| {
+        let key = |entry: &Entry| {
+            (
+                entry.operation.clone(),
+                entry.time.clone(),
+                entry.manager.clone(),
+                entry.api_version.clone(),
+                entry.subresource.clone(),
+            )
+        };
+        key(left).cmp(&key(right))
+    });
     let list: Vec<Value> = entries
         .into_iter()
         .filter(|entry| !entry.set.is_empty())
@@ -94,8 +107,8 @@ fn is_mine(entry: &Entry, writer: &Writer<'_>, operation: &str) -> bool {
 pub fn record_update(old: Option<&Value>, new: &mut Value, root: &Type<'_>, writer: &Writer<'_>) {
     let empty = json!({});
     let before = old.unwrap_or(&empty);
-    let set_before = FieldSet::of_object(before, root);
-    let set_after = FieldSet::of_object(new, root);
+    let set_before = FieldSet::of_update(before, root);
+    let set_after = FieldSet::of_update(new, root);
     let removed = set_before.minus(&set_after);
     let mut changed = set_after.minus(&set_before);
     changed.union(&differing(before, new, &set_after, root));
@@ -190,7 +203,7 @@ pub fn apply(
     if let Some(old) = old.filter(|old| old.set == mine.set) {
         mine.time = old.time;
     }
-    entries.insert(0, mine);
+    entries.push(mine);
     write(&mut merged, entries);
     Ok(merged)
 }

@@ -34,7 +34,8 @@ impl LabelSelector {
                 continue;
             }
             out.push(parse_label_term(term).ok_or_else(|| {
-                format!("unable to parse requirement: found '{term}', expected: a label selector requirement")
+                let found = term.split_whitespace().nth(1).unwrap_or(term);
+                format!("unable to parse requirement: found '{found}', expected: in, notin, =, ==, !=, gt, lt")
             })?);
         }
         Ok(Self(out))

@@ -59,6 +59,15 @@ impl<'a> Type<'a> {
         }
     }
 
+    /// Whether a map or list of this type may be absent, as opposed to being there and empty.
+    pub fn is_optional(&self) -> bool {
+        let Self::Builtin(path) = self else { return true };
+        !path.last().is_some_and(|last| {
+            ["metadata", "spec", "status", "template", "strategy", "updateStrategy", "containers", "loadBalancer"]
+                .contains(&last.as_str())
+        })
+    }
+
     /// How a value of this type merges.
     pub fn shape(&self, value: &Value) -> Shape {
         match self {
