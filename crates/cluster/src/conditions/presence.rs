@@ -2,7 +2,7 @@
 
 use toolbox_engine::{Cause, FailureVerdict, ObjectRef, Verdict, Why};
 
-use crate::object::Object;
+use crate::object::{Condition, Object};
 
 /// Why an object that was there cannot be judged any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub fn holding(object: &Object) -> Vec<String> {
         holds.extend(said.filter(|it| it.is_true() && !it.message.is_empty()).map(|it| it.message.to_owned()));
     }
     if object.kind() == "CustomResourceDefinition"
-        && let Some(condition) = object.condition("Terminating").filter(|condition| condition.is_true())
+        && let Some(condition) = object.condition("Terminating").filter(Condition::is_true)
         && !condition.message.is_empty()
     {
         holds.push(condition.message.to_owned());

@@ -61,7 +61,7 @@ impl Cluster {
         }
         keep(cx, &target.object, "", &manifest);
         cx.making(&target.object);
-        let started = self.clock().elapsed();
+        let mut first_failure = None;
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -78,6 +78,7 @@ impl Cluster {
             if !lost {
                 return Err(error.into());
             }
+            let failed_first = *first_failure.get_or_insert_with(|| self.clock().elapsed());
             match self.look(target, &mark).await? {
                 Some(found) if found.annotation(REQUEST) == Some(&*mark) => {
                     return Ok(created(cx, found));
@@ -85,7 +86,7 @@ impl Cluster {
                 Some(found) => return taken(found, target, wanted, Some(error)),
                 None => {}
             }
-            let spent = self.clock().elapsed().saturating_sub(started);
+            let spent = self.clock().elapsed().saturating_sub(failed_first);
             if spent + pause(attempts) > self.shared.transport.patience.budget {
                 return Err(error.into());
             }

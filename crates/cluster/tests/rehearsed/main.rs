@@ -1,0 +1,9 @@
+//! The cluster crate against the rehearsal's API server, under a paused clock.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+
+mod access;
+mod common;
+mod troubles;
+mod watching;
+mod writing;
