@@ -1,1 +1,8 @@
-//! toolbox-testkit
+//! What tests share: a simulated cluster under the paused clock, a plan run on it, and everything that the run said.
+//!
+//! Only ever a dev-dependency.
+
+mod rehearsed;
+
+pub use rehearsed::{Ran, Rehearsed};
+pub use toolbox_rehearsal::Scenario;

@@ -5,6 +5,9 @@ use toolbox_engine::{ObjectRef, StepCx, Why};
 
 use crate::{Cluster, Query, conditions};
 
+/// Deadline of steps that only ask: a server that throttles for a minute must not end the run.
+pub(super) const ASK: std::time::Duration = std::time::Duration::from_secs(180);
+
 /// An effect on an object whose name is known if it was asked for, and decided on the way if not.
 pub(super) fn named_or_decided(
     act: Act,

@@ -63,6 +63,7 @@ fn package_step(plan: &mut Plan, cluster: &Cluster, spec: &Arc<InstallSpec>, aft
 
 fn target_step(plan: &mut Plan, cluster: &Cluster, spec: &Arc<InstallSpec>, package: Out<Package>) -> Out<Target> {
     let describe = StepSpec::ask(&id(spec, "target"), format!("version and namespace of {}", spec.title))
+        .deadline(super::access::ASK)
         .does(Effect::any(Act::Read, &kinds::SUBSCRIPTION, None))
         .does(Effect::any(Act::Read, &kinds::CSV, spec.namespace.as_deref()))
         .does(Effect::any(Act::Read, &kinds::OPERATOR_GROUP, spec.namespace.as_deref()));

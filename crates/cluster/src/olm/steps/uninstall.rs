@@ -70,6 +70,7 @@ fn names(objects: &[ObjectRef]) -> String {
 
 fn find_step(plan: &mut Plan, cluster: &Cluster, spec: &Arc<UninstallSpec>, after: After) -> Out<Found> {
     let mut describe = StepSpec::ask(&id(spec, "find"), format!("what there is of {}", spec.title))
+        .deadline(super::access::ASK)
         .does(Effect::any(Act::Read, &kinds::SUBSCRIPTION, None))
         .does(Effect::any(Act::Read, &kinds::CSV, None))
         .does(Effect::any(Act::Read, &kinds::CRD, None));
@@ -141,20 +142,21 @@ async fn instances_gone(cx: &StepCx, cluster: &Cluster, spec: &UninstallSpec, fo
             () = cx.clock().sleep(STRIP_AFTER) => {}
         }
     }
-    let left: Vec<Object> = watched.iter().flat_map(Watched::objects).collect();
-    for object in left.iter().filter(ours) {
-        let Some(kind) = spec.instances.iter().find(|kind| kind.kind == object.kind()) else {
-            continue;
+    for kind in &spec.instances {
+        let left = match cluster.list(&Query::all(kind)).await {
+            Ok(left) => left,
+            Err(error) if error.is_not_served() => continue,
+            Err(error) => return Err(error.into()),
         };
-        if object.finalizers().is_empty() {
-            continue;
+        for object in left.iter().filter(ours) {
+            if object.finalizers().is_empty() {
+                continue;
+            }
+            let text = format!("{}: stripped {}, as asked", object.refer(), object.finalizers().join(", "));
+            cx.warn("finalizers-stripped", text);
+            let patch = json!({"metadata": {"finalizers": null}});
+            cluster.patch(cx, kind, object.namespace(), object.name(), patch).await?;
         }
-        cx.warn(
-            "finalizers-stripped",
-            format!("{}: stripped {}, as asked", object.refer(), object.finalizers().join(", ")),
-        );
-        let patch = json!({"metadata": {"finalizers": null}});
-        cluster.patch(cx, kind, object.namespace(), object.name(), patch).await?;
     }
     cx.wait(changes(), judge).await
 }

@@ -1,0 +1,170 @@
+//! The two waits: machines, with the next zone tried when one has none, and nodes.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use toolbox_core::cluster::machines::{self, set_of};
+use toolbox_core::cluster::{Cluster, Object, Query, kinds};
+use toolbox_core::config::to_yaml;
+use toolbox_core::engine::why::Evidence;
+use toolbox_core::engine::{Step, StepCx, Verdict, Why};
+
+use super::intent::{Intent, Try};
+use super::verdict::{gone, machines_verdict, node_verdict};
+use super::{Fleet, ScaleSpec, change};
+
+/// Waits for the machines. When the zone has none left or does not sell them, the try is taken back and the next zone is
+/// tried, as long as taking it back changes nothing that was there before.
+pub(super) async fn machines(
+    cx: &StepCx,
+    cluster: &Cluster,
+    spec: &ScaleSpec,
+    intent: &Intent,
+) -> Result<Step<Fleet>, Why> {
+    let mut expected = intent.kept.clone();
+    expected.extend(intent.emptied.iter().map(|set| (set.clone(), 0)));
+    let mut tries = intent.tries.iter();
+    let Some(mut current) = tries.next() else {
+        return settle(cx, cluster, spec, expected).await.map(|fleet| {
+            let what = format!("{} machines, as before", fleet.machines.len());
+            Step::AlreadySo(fleet, what)
+        });
+    };
+    loop {
+        expected.insert(current.set.clone(), spec.wanted());
+        let why = match settle(cx, cluster, spec, expected.clone()).await {
+            Ok(fleet) => {
+                let what = format!("{} machines in {}", fleet.machines.len(), current.set);
+                return Ok(Step::AlreadySo(fleet, what));
+            }
+            Err(why) => why,
+        };
+        let of_the_zone = matches!(why.code.as_ref(), "out-of-stock" | "type-not-offered");
+        let next = tries.next().filter(|_| of_the_zone && can_be_taken_back(current, spec));
+        let Some(next) = next else {
+            return Err(with_other_bases(why, intent, current));
+        };
+        cx.note(format!("zone {}: {}; trying zone {} with {}", zone_of(current), why.cause, zone_of(next), next.set));
+        change::take_back(cx, cluster, current).await?;
+        expected.remove(&current.set);
+        change::attempt(cx, cluster, next, &spec.instance_type, spec.wanted()).await?;
+        current = next;
+    }
+}
+
+/// A set of somebody else's that has been so before this run is left alone, failed machines and all.
+fn can_be_taken_back(one: &Try, spec: &ScaleSpec) -> bool {
+    one.ours || one.before != spec.wanted()
+}
+
+fn zone_of(one: &Try) -> &str {
+    one.zone.as_deref().unwrap_or("(none)")
+}
+
+/// Names the other base machine sets, for those who want to choose one.
+fn with_other_bases(mut why: Why, intent: &Intent, tried: &Try) -> Why {
+    let used = tried.base.as_ref().map(Object::name);
+    let others: Vec<&str> = intent.bases.iter().map(String::as_str).filter(|base| Some(*base) != used).collect();
+    if matches!(why.code.as_ref(), "out-of-stock" | "type-not-offered") && !others.is_empty() {
+        why.next = format!("{} (base machine sets: {})", why.next, others.join(", "));
+    }
+    let tried: Vec<String> = intent
+        .tries
+        .iter()
+        .take_while(|one| one.set != tried.set)
+        .chain(std::iter::once(tried))
+        .map(|one| format!("{} in zone {}", one.set, zone_of(one)))
+        .collect();
+    why.with("tried", tried.join(", "))
+}
+
+async fn settle(
+    cx: &StepCx,
+    cluster: &Cluster,
+    spec: &ScaleSpec,
+    expected: BTreeMap<String, i64>,
+) -> Result<Fleet, Why> {
+    if expected.is_empty() {
+        return Ok(Fleet::default());
+    }
+    let sets = cluster.watch(Query::within(&kinds::MACHINE_SET, machines::NAMESPACE));
+    let all = cluster.watch(Query::within(&kinds::MACHINE, machines::NAMESPACE));
+    diagnose(cx, cluster, expected.keys().cloned().collect());
+    let found = cx
+        .wait(sets.changes().and(all.changes()), || {
+            sets.judge(|sets| Verdict::Done(sets.to_vec()))
+                .and_then(|sets| all.judge(|all| machines_verdict(&expected, &spec.instance_type, &sets, all)))
+        })
+        .await?;
+    Ok(Fleet { sets: expected, machines: found.iter().map(|machine| machine.name().to_owned()).collect() })
+}
+
+/// Waits for the nodes of the machines.
+pub(super) async fn nodes(
+    cx: &StepCx,
+    cluster: &Cluster,
+    spec: &ScaleSpec,
+    fleet: &Fleet,
+) -> Result<Step<Vec<String>>, Why> {
+    if fleet.machines.is_empty() {
+        return Ok(Step::AlreadySo(Vec::new(), "there is none to wait for".to_owned()));
+    }
+    let machines = cluster.watch(Query::within(&kinds::MACHINE, machines::NAMESPACE));
+    let nodes = cluster.watch(Query::all(&kinds::NODE));
+    diagnose(cx, cluster, fleet.sets.keys().cloned().collect());
+    let found = cx
+        .wait(machines.changes().and(nodes.changes()), || {
+            machines
+                .judge(|all| Verdict::Done(all.to_vec()))
+                .and_then(|all| nodes.judge(|nodes| fleet_verdict(fleet, spec, &all, nodes)))
+        })
+        .await?;
+    let what = format!("{} nodes are Ready: {}", found.len(), found.join(", "));
+    Ok(Step::AlreadySo(found, what))
+}
+
+fn fleet_verdict(fleet: &Fleet, spec: &ScaleSpec, all: &[Object], nodes: &[Object]) -> Verdict<Vec<String>> {
+    let verdicts = fleet.machines.iter().map(|name| {
+        let Some(machine) = all.iter().find(|machine| machine.name() == name) else {
+            return Verdict::Pending(gone(name));
+        };
+        // A machine may fail after the cloud has made it.
+        if let Some(failure) = machines::failure(machine) {
+            let cause = machines::MachineCause::Failed(failure);
+            return Verdict::Failed(Why::new(machine.refer(), &cause));
+        }
+        node_verdict(machine, nodes, &spec.instance_type)
+    });
+    Verdict::all(verdicts)
+}
+
+/// On failure: every machine of the sets with its state as evidence, and whole as files.
+fn diagnose(cx: &StepCx, cluster: &Cluster, sets: Vec<String>) {
+    let (cx, cluster) = (cx.clone(), cluster.clone());
+    cx.clone().diagnose_with(move || async move {
+        let query = Query::within(&kinds::MACHINE, machines::NAMESPACE);
+        let all = cluster.list(&query).await.unwrap_or_default();
+        let mut evidence = Vec::new();
+        for set in &sets {
+            let ours: Vec<&Object> = all.iter().filter(|machine| set_of(machine) == Some(set)).collect();
+            let items: Vec<&Value> = ours.iter().map(|machine| machine.value()).collect();
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+            if let Ok(text) = to_yaml(&list) {
+                cx.file(&format!("machines_{set}.yml"), text);
+            }
+            evidence.extend(
+                ours.iter()
+                    .map(|machine| Evidence { label: format!("Machine {}", machine.name()), text: state(machine) }),
+            );
+        }
+        evidence
+    });
+}
+
+fn state(machine: &Object) -> String {
+    let phase = machine.text("/status/phase").unwrap_or("no phase");
+    let node = machine.text("/status/nodeRef/name").unwrap_or("no node");
+    let error: Vec<&str> =
+        ["/status/errorReason", "/status/errorMessage"].into_iter().filter_map(|path| machine.text(path)).collect();
+    if error.is_empty() { format!("{phase}, {node}") } else { format!("{phase}, {node}, {}", error.join(": ")) }
+}

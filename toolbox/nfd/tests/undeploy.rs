@@ -1,0 +1,124 @@
+//! `nfd undeploy` on the simulated cluster.
+
+use serde_json::json;
+use tool_nfd::{DeploySpec, UndeploySpec};
+use toolbox_core::cluster::kinds;
+use toolbox_core::cluster::nodes::NFD_PREFIX;
+use toolbox_core::engine::{Exit, Plan, Step, StepSpec};
+use toolbox_core::{Verb, VerbEnv};
+use toolbox_testkit::{Ran, Rehearsed};
+
+const NS: &str = "openshift-nfd";
+
+async fn run(rehearsed: &Rehearsed, verb: impl Verb) -> Ran {
+    let plan = Box::new(verb).plan(&VerbEnv::new(rehearsed.cluster.clone())).expect("the verb has a plan");
+    rehearsed.run(plan).await
+}
+
+async fn labelled(rehearsed: &Rehearsed) -> usize {
+    let nodes = rehearsed.all(&kinds::NODE).await;
+    nodes.iter().filter(|node| node.labels().keys().any(|key| key.starts_with(NFD_PREFIX))).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_goes_in_order_and_a_second_run_finds_nothing() {
+    let rehearsed = Rehearsed::new("default", &[]).await;
+    let deployed = run(&rehearsed, DeploySpec::default()).await;
+    assert_eq!(deployed.outcome.exit, Exit::Done, "{:?}", deployed.outcome.why);
+    let ran = run(&rehearsed, UndeploySpec::default()).await;
+    assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
+    assert_eq!(ran.answer(), "NFD is removed");
+    for kind in [&kinds::SUBSCRIPTION, &kinds::CSV, &kinds::NODE_FEATURE_DISCOVERY, &kinds::INSTALL_PLAN] {
+        assert!(rehearsed.all(kind).await.is_empty(), "{kind:?}");
+    }
+    assert!(!rehearsed.has(&kinds::NAMESPACE, None, NS).await);
+    assert!(!rehearsed.has(&kinds::CRD, None, "nodefeaturediscoveries.nfd.openshift.io").await);
+
+    let again = run(&rehearsed, UndeploySpec::default()).await;
+    assert_eq!(again.outcome.exit, Exit::Done, "{:?}", again.outcome.why);
+    assert_eq!(again.changed(), [""; 0]);
+    assert_eq!(again.answer(), "NFD was not installed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_go_when_asked_and_stay_gone() {
+    let rehearsed = Rehearsed::new("gpu-node", &[]).await;
+    run(&rehearsed, DeploySpec::default()).await;
+    rehearsed.clock.sleep(std::time::Duration::from_secs(60)).await;
+    assert!(labelled(&rehearsed).await > 0);
+    let spec = UndeploySpec { remove_labels: true, ..UndeploySpec::default() };
+    let ran = run(&rehearsed, spec).await;
+    assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
+    rehearsed.clock.sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(labelled(&rehearsed).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_of_somebody_else_stays_and_is_named() {
+    let rehearsed = Rehearsed::new("default", &[]).await;
+    rehearsed.somebody_creates(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}})).await;
+    run(&rehearsed, DeploySpec::default()).await;
+    let ran = run(&rehearsed, UndeploySpec::default()).await;
+    assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
+    assert!(rehearsed.has(&kinds::NAMESPACE, None, NS).await);
+    assert!(
+        ran.answer().contains("stays: Namespace openshift-nfd, which this program did not make"),
+        "{}",
+        ran.answer()
+    );
+    assert!(rehearsed.all(&kinds::OPERATOR_GROUP).await.iter().all(|group| group.namespace() != Some(NS)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_that_nobody_removes_stops_it_before_the_operator_goes() {
+    let rehearsed = Rehearsed::new("default", &[]).await;
+    run(&rehearsed, DeploySpec::default()).await;
+    let finalizer = json!({"metadata": {"finalizers": ["example.test/cleanup"]}});
+    rehearsed.somebody_changes(&kinds::NODE_FEATURE_DISCOVERY, Some(NS), "nfd-instance", finalizer).await;
+    let ran = run(&rehearsed, UndeploySpec::default()).await;
+    assert_eq!(ran.outcome.exit, Exit::TimedOut);
+    let why = ran.why();
+    assert_eq!(why.object.kind, "NodeFeatureDiscovery");
+    assert!(why.cause.contains("finalizer"), "{why}");
+    assert!(why.next.contains("--strip-finalizers"), "{}", why.next);
+    assert_eq!(rehearsed.all(&kinds::SUBSCRIPTION).await.len(), 1);
+    assert_eq!(rehearsed.all(&kinds::CSV).await.len(), 1);
+    let spec = UndeploySpec { strip_finalizers: true, ..UndeploySpec::default() };
+    let ran = run(&rehearsed, spec).await;
+    assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
+    assert!(rehearsed.all(&kinds::CSV).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_operator_a_finalizer_is_explained_at_once() {
+    let rehearsed = Rehearsed::new("default", &[]).await;
+    run(&rehearsed, DeploySpec::default()).await;
+    let finalizer = json!({"metadata": {"finalizers": ["example.test/cleanup"]}});
+    rehearsed.somebody_changes(&kinds::NODE_FEATURE_DISCOVERY, Some(NS), "nfd-instance", finalizer).await;
+    let mut removal = Plan::new("test");
+    let objects: Vec<_> = [
+        rehearsed.all(&kinds::SUBSCRIPTION).await,
+        rehearsed.all(&kinds::CSV).await,
+        rehearsed.all(&kinds::DEPLOYMENT).await,
+    ]
+    .concat();
+    let cluster = rehearsed.cluster.clone();
+    removal.step(StepSpec::change("remove", "remove"), (), |cx, ()| async move {
+        for object in objects.iter().filter(|object| object.namespace() == Some(NS)) {
+            cluster.delete(&cx, &object.refer()).await?;
+        }
+        cx.clock().sleep(std::time::Duration::from_secs(30)).await;
+        Ok(Step::Changed((), String::new()))
+    });
+    rehearsed.run(removal).await;
+    let ran = run(&rehearsed, UndeploySpec::default()).await;
+    assert_eq!(ran.outcome.exit, Exit::CleanUp, "{:?}", ran.outcome.why);
+    assert!(ran.seconds < 2.0, "{}", ran.seconds);
+    let why = ran.why();
+    assert_eq!(why.code, "operator-gone");
+    assert!(why.cause.contains("example.test/cleanup"), "{why}");
+    let spec = UndeploySpec { strip_finalizers: true, ..UndeploySpec::default() };
+    let ran = run(&rehearsed, spec).await;
+    assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
+    assert!(rehearsed.all(&kinds::NODE_FEATURE_DISCOVERY).await.is_empty());
+}
