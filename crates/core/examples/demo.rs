@@ -191,9 +191,10 @@ impl Verb for Spec {
                 });
             }
             Spec::Bug => {
-                plan.step(StepSpec::ask("demo.bug", "Run into a bug"), (), |_, ()| async move {
-                    let nothing: Option<Step<()>> = None;
-                    Ok(nothing.expect("invariant: broken on purpose"))
+                plan.step(StepSpec::ask("demo.bug", "Run into a bug"), (), |cx, ()| async move {
+                    let word = cx.id().to_owned();
+                    let number: u32 = word.parse().expect("invariant: broken on purpose");
+                    Ok(Step::AlreadySo(number, word))
                 });
             }
         }

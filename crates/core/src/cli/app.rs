@@ -22,6 +22,14 @@ struct Entry {
     verb: fn(&ArgMatches) -> Result<Box<dyn Verb>, Refusal>,
 }
 
+fn noun_command<N: Noun>(command: Command) -> Command {
+    N::augment_subcommands(command)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand_value_name("VERB")
+        .subcommand_help_heading("Verbs")
+}
+
 fn noun_verb<N: Noun>(matches: &ArgMatches) -> Result<Box<dyn Verb>, Refusal> {
     N::from_arg_matches(matches).map_err(Refusal::Clap)?.verb().map_err(Refusal::Why)
 }
@@ -53,7 +61,7 @@ impl App {
     /// Adds a group of verbs.
     #[must_use]
     pub fn noun<N: Noun>(self, name: &str, aliases: &[&str]) -> Self {
-        self.entry(name, aliases, N::augment_subcommands, noun_verb::<N>)
+        self.entry(name, aliases, noun_command::<N>, noun_verb::<N>)
     }
 
     /// Adds a verb without a noun.
@@ -96,8 +104,7 @@ impl App {
             if self.only {
                 (entry.augment)(command)
             } else {
-                let noun = (entry.augment)(Command::new(entry.name.clone()));
-                command.subcommand(noun.aliases(entry.aliases.clone()))
+                command.subcommand((entry.augment)(Command::new(entry.name.clone())).aliases(entry.aliases.clone()))
             }
         })
     }

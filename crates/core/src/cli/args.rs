@@ -51,6 +51,7 @@ fn deadline(text: &str) -> Result<Deadline, String> {
 }
 
 /// The options.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
@@ -152,4 +153,5 @@ pub(crate) const UPSTREAM: &[(&str, &[&str])] =
     &[("artifact-dir", &["ARTIFACT_DIR", "ARTIFACTS"]), ("kubeconfig", &["KUBECONFIG"])];
 
 /// Options that only make sense for one run, so that no file and no variable sets them.
-pub(crate) const ONCE: &[&str] = &["config", "deadline", "resume", "hold-at", "plan", "help", "version"];
+pub(crate) const ONCE: &[&str] =
+    &["config", "deadline", "resume", "hold-at", "plan", "help", "version", "list-faults", "list-scenarios"];

@@ -117,7 +117,10 @@ pub(crate) fn resolve(
 ) -> Settings {
     let mut found = layers.settings.clone();
     let (path, deepest, last) = deepest(command, matches, only);
-    for arg in last.get_arguments() {
+    // Global options are only written down at the top.
+    let globals = command.get_arguments().filter(|arg| arg.is_global_set());
+    let own = last.get_arguments().filter(|arg| !arg.is_global_set());
+    for arg in globals.chain(own) {
         let Some(long) = arg.get_long() else { continue };
         let key = if arg.is_global_set() { long.to_owned() } else { format!("{path}{long}") };
         let id = arg.get_id().as_str();

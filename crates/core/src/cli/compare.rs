@@ -4,27 +4,33 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::json;
-use toolbox_engine::run::Record;
+use toolbox_engine::run::{Record, is_running, render_again, render_comparison};
 use toolbox_engine::{Exit, Report, Why};
 
 use super::display::{Ending, Paint, show};
 use super::run::record;
+use crate::config::plain;
 
 /// The report of one run.
 pub(crate) fn one(directory: &Path, paint: Paint) -> Result<Report, Why> {
     let record = record(directory)?;
+    let running = is_running(directory);
+    // A run that goes on writes its report itself.
+    let report = if running { None } else { Some(render_again(directory)?) };
     let ending = Ending {
         record: &record,
         exit: record.exit.unwrap_or(Exit::Bug),
         why: record.why.as_ref(),
         probe: false,
         run_dir: Some(directory),
-        report: None,
+        report,
         trouble: None,
     };
     let mut lines = steps(&record);
     if record.exit.is_none() {
-        lines.push(format!("still running, or killed: its last sign of life is at {}", show(record.last_s)));
+        let state = if running { "still running" } else { "was killed" };
+        lines.push(format!("{state}: its last sign of life is at {}", show(record.last_s)));
+        lines.extend(ending.files());
     } else {
         lines.extend(ending.lines(paint));
     }
@@ -80,8 +86,7 @@ pub(crate) fn two(left: &Path, right: &Path) -> Result<Report, Why> {
             }
             _ => String::new(),
         };
-        let states =
-            (x.map(state).unwrap_or_else(|| "absent".to_owned()), y.map(state).unwrap_or_else(|| "absent".to_owned()));
+        let states = (x.map_or_else(|| "absent".to_owned(), state), y.map_or_else(|| "absent".to_owned(), state));
         let ended = if states.0 == states.1 { states.0.clone() } else { format!("{} / {}", states.0, states.1) };
         lines.push(format!("{id:width$}  {:>9}  {:>9}  {difference:>9}  {ended}", shown(ta), shown(tb)));
         rows.push(json!({"id": id, "a_s": ta, "b_s": tb, "a_state": states.0, "b_state": states.1}));
@@ -103,6 +108,11 @@ pub(crate) fn two(left: &Path, right: &Path) -> Result<Report, Why> {
                 lines.push(format!("{}: A {}, B {}", version.what, found(before), found(Some(version))));
             }
         }
+    }
+    let page = left.join("comparison.html");
+    match std::fs::write(&page, render_comparison(&a, &b)) {
+        Ok(()) => lines.push(format!("side by side: {}", page.display())),
+        Err(error) => lines.push(format!("{} cannot be written: {}", page.display(), plain(&error))),
     }
     Ok(Report { text: lines.join("\n"), json: json!({"a": a.summary(), "b": b.summary(), "steps": rows}) })
 }

@@ -55,14 +55,14 @@ pub(crate) fn describe(info: &ClusterInfo) -> Vec<String> {
     }
     let mut line = format!("cluster: {} ({versions})", info.server);
     if let Some(user) = &info.user {
-        line.push_str(&format!(", user {user}"));
+        line = format!("{line}, user {user}");
     }
     if let Some(context) = &info.context {
-        line.push_str(&format!(", context {context}"));
+        line = format!("{line}, context {context}");
     }
-    line.push_str(&format!(", from {}", info.source));
+    line = format!("{line}, from {}", info.source);
     if let Some(proxy) = &info.proxy {
-        line.push_str(&format!(", through proxy {proxy}"));
+        line = format!("{line}, through proxy {proxy}");
     }
     let notes = info.notes.iter().map(|note| format!("note: {note}"));
     std::iter::once(line).chain(notes).collect()

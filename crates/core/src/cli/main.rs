@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use toolbox_cluster::Cluster;
-use toolbox_engine::run::Journal;
+use toolbox_engine::run::{Journal, is_running};
 use toolbox_engine::{Clock, Exit, Redactor, Report, Why};
 
 use super::app::{App, Refusal};
@@ -39,7 +39,7 @@ fn start(app: &App, words: &[OsString], env: &EnvMap) -> Exit {
     let here = std::env::current_dir().unwrap_or_default();
     match parse(app, words, env, &here) {
         Ok(parsed) => Program { app, words, env, parsed }.run(),
-        Err(Ended::Clap(error)) => clap_message(app, &error),
+        Err(Ended::Clap(error)) => clap_message(app, words, &error),
         Err(Ended::Why(why)) => complain(&why, Paint::detect(super::args::Color::Auto, env)),
         Err(Ended::Unknown(word, error)) => match external::find(app.name(), &word, env.get("PATH")) {
             Some(program) => {
@@ -48,21 +48,35 @@ fn start(app: &App, words: &[OsString], env: &EnvMap) -> Exit {
                 let why = ConfigError::file(program.display().to_string(), problem);
                 complain(&why.into(), Paint(false))
             }
-            None => clap_message(app, &error),
+            None => clap_message(app, words, &error),
         },
     }
 }
 
 /// Help, the version, or what is wrong with the words.
-fn clap_message(app: &App, error: &clap::Error) -> Exit {
+fn clap_message(app: &App, words: &[OsString], error: &clap::Error) -> Exit {
     let text = error.render().to_string();
     if error.use_stderr() {
-        let text = text.replace("For more information, try '--help'.", &format!("next: see {} --help", app.name()));
+        let text =
+            text.replace("For more information, try '--help'.", &format!("next: see {} --help", named(app, words)));
         output::complain(text.trim_end());
         Exit::Usage
     } else {
         printed(output::print(&text))
     }
+}
+
+/// The command that the words name, as far as they name one.
+fn named(app: &App, words: &[OsString]) -> String {
+    let command = shown(app);
+    let (mut at, mut name) = (&command, app.name().to_owned());
+    for word in words.iter().skip(1) {
+        if let Some(inner) = at.find_subcommand(word) {
+            at = inner;
+            name = format!("{name} {}", inner.get_name());
+        }
+    }
+    name
 }
 
 fn complain(why: &Why, paint: Paint) -> Exit {
@@ -123,7 +137,7 @@ impl Program<'_> {
         match self.app.verb(matches) {
             Some(Ok(verb)) => Ok(verb),
             Some(Err(Refusal::Why(why))) => Err(complain(&why, self.paint())),
-            Some(Err(Refusal::Clap(error))) => Err(clap_message(self.app, &error)),
+            Some(Err(Refusal::Clap(error))) => Err(clap_message(self.app, self.words, &error)),
             None => {
                 let why = super::wrong_flag("VERB", "no verb is named", format!("see {} --help", self.app.name()));
                 Err(complain(&why, self.paint()))
@@ -212,13 +226,18 @@ impl Program<'_> {
     }
 
     fn own(&self, own: &Own, redactor: &Redactor) -> Exit {
+        if !matches!(own, Own::Cleanup(_)) {
+            for note in &self.parsed.notes {
+                output::complain(&format!("note: {note}"));
+            }
+        }
         let answer = match own {
             Own::Why(args) => self.why(args, redactor),
             Own::Report(args) => match &args.other {
                 Some(other) => compare::two(&args.run_dir, other),
                 None => compare::one(&args.run_dir, self.paint()),
             },
-            Own::Cleanup(args) => match self.cleanup(&args.run_dir) {
+            Own::Cleanup(args) => match Self::cleanup(&args.run_dir) {
                 Ok(verb) => return self.on_a_cluster(verb, redactor),
                 Err(why) => Err(why),
             },
@@ -242,8 +261,15 @@ impl Program<'_> {
         }
     }
 
-    fn cleanup(&self, run_dir: &Path) -> Result<Box<dyn Verb>, Why> {
+    fn cleanup(run_dir: &Path) -> Result<Box<dyn Verb>, Why> {
         let journal = Journal::load(run_dir)?;
+        if is_running(run_dir) {
+            return Err(super::wrong_flag(
+                "RUN_DIR",
+                format!("the run in {} is still going on", run_dir.display()),
+                "stop it first (Ctrl-C or kill), or let it end",
+            ));
+        }
         let run = run_id_of(&journal);
         Ok(Box::new(CleanUp { journal, run }))
     }
@@ -251,9 +277,8 @@ impl Program<'_> {
     fn why(&self, args: &super::own::WhyArgs, redactor: &Redactor) -> Result<Report, Why> {
         let options = connect::options(self.globals(), &self.parsed.settings, self.env);
         connect::hide_credentials(&options, redactor);
-        let runtime = match runtime(false) {
-            Ok(runtime) => runtime,
-            Err(_) => return Err(ConfigError::file("runtime", "cannot be started").into()),
+        let Ok(runtime) = runtime(false) else {
+            return Err(ConfigError::file("runtime", "cannot be started").into());
         };
         let report = runtime.block_on(async {
             let cluster = Cluster::connect(&options, Clock::real()).await?;

@@ -105,16 +105,20 @@ pub(crate) fn parse(app: &App, words: &[OsString], env: &EnvMap, here: &Path) ->
     let (_, deepest, _) = binding::deepest(&command, &matches, only);
     let globals = GlobalArgs::from_arg_matches(deepest).map_err(Ended::Clap)?;
     let settings = binding::resolve(&schema, &layers, &command, &matches, only);
-    let asked = asked(&matches)?;
+    let asked = asked(&matches, only.is_some())?;
     let notes = layers.unknown.iter().map(|name| format!("${name} is set, but there is no such setting")).collect();
     Ok(Parsed { asked, globals, settings, schema, file: path.filter(|_| file.is_some()), notes })
 }
 
-fn asked(matches: &ArgMatches) -> Result<Asked, Ended> {
+fn asked(matches: &ArgMatches, small: bool) -> Result<Asked, Ended> {
     if let Some(("rehearse", inner)) = matches.subcommand() {
         let args = RehearseArgs::from_arg_matches(inner).map_err(Ended::Clap)?;
         let verb = inner.subcommand().is_some().then(|| inner.clone());
         return Ok(Asked::Rehearse(args, verb));
+    }
+    // A small binary's verbs may have the names of our own commands.
+    if small {
+        return Ok(Asked::Verb(matches.clone()));
     }
     match Own::from_arg_matches(matches) {
         Ok(own) => Ok(Asked::Own(own)),
@@ -206,3 +210,6 @@ fn from_settings(
     let problem = format!("`{shown}` is not allowed{reason}");
     Some(ConfigError::file(setting.origin.to_string(), problem).at(&setting.key, line).into())
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,7 +43,7 @@ fn text(name: &str, steps: &[Preview], context: &Context<'_>) -> String {
         for would in &preview.would {
             lines.push(format!("     {} {would}", paint.good("would")));
         }
-        if !preview.note.is_empty() {
+        if !preview.note.is_empty() && preview.would.is_empty() {
             lines.push(format!("     {}", preview.note));
         }
         if let Some(why) = &preview.why {

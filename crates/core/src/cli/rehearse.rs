@@ -121,8 +121,9 @@ pub(crate) async fn rehearse(
     let connecting = async { Ok(cluster) };
     tokio::select! {
         biased;
-        finished = verb(context, &stage, &signals, asked, redactor, connecting) => finished,
+        // First, so that a signal is heard before the first step runs.
         () = signals.listen() => unreachable(),
+        finished = verb(context, &stage, &signals, asked, redactor, connecting) => finished,
     }
 }
 

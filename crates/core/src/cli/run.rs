@@ -80,6 +80,7 @@ struct Going<'a> {
     name: VerbName,
     run: RunDir,
     run_id: String,
+    flow: bool,
     report: String,
     display: Arc<Display>,
     floor: Option<f64>,
@@ -122,6 +123,7 @@ where
         context,
         stage,
         name,
+        flow: verb.flow().is_some(),
         report: report_name(&*verb).unwrap_or_else(|| "report.html".to_owned()),
         run_id: run_id(&run, stage),
         run,
@@ -287,6 +289,9 @@ impl Going<'_> {
 
     fn finish(&self, exit: Exit, why: Option<Why>, answer: Option<Report>, probe: bool) -> Finished {
         self.tell(Event::RunEnded { exit, why: why.clone() });
+        if let (true, Some(why)) = (self.flow, &why) {
+            self.run.mark_failure(&why.to_string());
+        }
         let record = self.run.record();
         let trouble = self.run.trouble();
         self.display.end(&Ending {
@@ -350,7 +355,8 @@ impl Going<'_> {
         }
         self.display.say(&format!("run directory: {}", self.run.path().display()));
         let cluster = cluster.with_run_id(&self.run_id).with_force_conflicts(self.context.globals.force_conflicts);
-        let env = self.context.verb_env(&cluster, self.stage);
+        let mut env = self.context.verb_env(&cluster, self.stage);
+        env.run = Some(self.run.clone());
         let plan = verb.plan(&env)?;
         checks::names(self.context.globals, &plan)?;
         let effects = plan.effects();
@@ -430,7 +436,7 @@ impl Going<'_> {
             let text = held.keep(cluster).await;
             self.tell(Event::Warning { step: None, name: "lease".to_owned(), text });
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Moves the display on. A rehearsal is over before anybody could look.

@@ -65,7 +65,7 @@ impl Sequence {
                 self.first = Some((asks, at));
                 Means::Stop
             }
-            Some((first, when)) if first != asks && !self.paired && at - when <= SAME => {
+            Some((first, when)) if first != asks && !self.paired && at.saturating_sub(when) <= SAME => {
                 self.paired = true;
                 Means::Nothing
             }

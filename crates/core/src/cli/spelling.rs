@@ -30,10 +30,15 @@ fn other(name: &str) -> Option<String> {
     }
 }
 
-/// Lets every switch take a word: `--force=false` as Ansible and python-fire users write it.
+/// Lets every switch take a word: `--force=false` as Ansible and python-fire users write it. And a negative number is a
+/// wrong value, not an unknown option.
 pub(crate) fn switches(command: Command) -> Command {
     command
-        .mut_args(|arg| if matches!(arg.get_action(), ArgAction::SetTrue) { switch(arg) } else { arg })
+        .mut_args(|arg| match arg.get_action() {
+            ArgAction::SetTrue => switch(arg),
+            ArgAction::Set | ArgAction::Append => arg.allow_negative_numbers(true),
+            _ => arg,
+        })
         .mut_subcommands(switches)
 }
 

@@ -1,7 +1,7 @@
 //! What a tool implements.
 
 use toolbox_cluster::Cluster;
-use toolbox_engine::{Plan, Secret, Why};
+use toolbox_engine::{Plan, RunDir, Secret, Why};
 
 pub use toolbox_engine::run::VerbName;
 
@@ -20,12 +20,14 @@ pub struct VerbEnv {
     pub env: EnvMap,
     /// Whether the cluster is simulated.
     pub rehearsal: bool,
+    /// The run's directory, for a flow that gives each of its verbs one of its own; none with `--plan`.
+    pub run: Option<RunDir>,
 }
 
 impl VerbEnv {
     /// For this cluster; nothing set.
     pub fn new(cluster: Cluster) -> Self {
-        Self { cluster, settings: Settings::default(), env: EnvMap::default(), rehearsal: false }
+        Self { cluster, settings: Settings::default(), env: EnvMap::default(), rehearsal: false, run: None }
     }
 
     /// The same with an environment.

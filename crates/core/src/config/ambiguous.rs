@@ -49,7 +49,7 @@ fn compare(field: &str, ours: &Value, theirs: &Value, found: &mut Vec<Ambiguous>
             }
         }
         (Value::String(text), Value::Bool(_) | Value::Number(_)) => {
-            found.push(Ambiguous { field: field.to_owned(), text: text.clone(), others: theirs.to_string() })
+            found.push(Ambiguous { field: field.to_owned(), text: text.clone(), others: theirs.to_string() });
         }
         _ => {}
     }

@@ -76,6 +76,11 @@ impl Cause for Wrong<'_> {
 
 impl From<ConfigError> for Why {
     fn from(error: ConfigError) -> Self {
-        Why::new(ObjectRef::thing("file", error.file.clone()), &Wrong(&error))
+        let kind = match error.file.as_bytes() {
+            [b'$', ..] => "variable",
+            [b'-', b'-', ..] => "flag",
+            _ => "file",
+        };
+        Why::new(ObjectRef::thing(kind, error.file.clone()), &Wrong(&error))
     }
 }

@@ -98,7 +98,7 @@ fn write_json(value: &Json, indent: Option<usize>, depth: usize, out: &mut Strin
                 } else {
                     let mut buffer = [0; 2];
                     for half in unit.encode_utf16(&mut buffer) {
-                        out.push_str(&format!("\\u{half:04x}"));
+                        out.extend(format!("\\u{half:04x}").chars());
                     }
                 }
             }
@@ -144,14 +144,14 @@ fn rust_replacement(python: &str) -> String {
                 Some('g') if rest.peek() == Some(&'<') => {
                     rest.next();
                     let name: String = rest.by_ref().take_while(|letter| *letter != '>').collect();
-                    rust.push_str(&format!("${{{name}}}"));
+                    rust.extend(["${", &name, "}"]);
                 }
                 Some(digit) if digit.is_ascii_digit() => {
                     let mut number = digit.to_string();
                     while let Some(digit) = rest.next_if(char::is_ascii_digit) {
                         number.push(digit);
                     }
-                    rust.push_str(&format!("${{{number}}}"));
+                    rust.extend(["${", &number, "}"]);
                 }
                 Some('n') => rust.push('\n'),
                 Some('t') => rust.push('\t'),

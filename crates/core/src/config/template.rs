@@ -185,5 +185,4 @@ fn join(name: &str, field: &str, text: &str, printed: &[Printed]) -> Result<Stri
 }
 
 #[cfg(test)]
-#[path = "template_tests.rs"]
 mod tests;

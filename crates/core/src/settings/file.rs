@@ -43,8 +43,10 @@ impl ConfigFile {
             Some((_, config)) => Some(PathBuf::from(config)),
             None => None,
         };
-        let places = [Some(here.join("tbx.yaml")), home.map(|home| home.join("tbx/config.yaml"))];
-        places.into_iter().flatten().find(|place| place.is_file())
+        if here.join("tbx.yaml").is_file() {
+            return Some(PathBuf::from("./tbx.yaml"));
+        }
+        home.map(|home| home.join("tbx/config.yaml")).filter(|file| file.is_file())
     }
 
     /// Reads a file.
@@ -183,7 +185,7 @@ impl<'de> Visitor<'de> for Values<'_> {
 /// Fails wherever it is: a list by its type, text by this.
 struct Trip;
 
-impl<'de> Visitor<'de> for Trip {
+impl Visitor<'_> for Trip {
     type Value = Vec<String>;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("nothing")

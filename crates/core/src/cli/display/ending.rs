@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolbox_engine::run::{Record, StepState};
+use toolbox_engine::run::{Record, StepRecord, StepState};
 use toolbox_engine::{Exit, FailureVerdict, Why};
 
 use super::Paint;
@@ -78,12 +78,13 @@ impl Ending<'_> {
         lines.extend(self.others(paint));
         lines.push(self.result(paint));
         let summary = self.record.summary();
-        if summary.critical_path.len() > 1 {
+        // What a failed run waited for is in its reasons; where its time went is of no use.
+        if self.exit == Exit::Done && summary.critical_path.len() > 1 {
             let steps: Vec<String> = summary
                 .critical_path
                 .iter()
                 .map(|id| {
-                    let took = self.record.step(id).and_then(|step| step.duration_s());
+                    let took = self.record.step(id).and_then(StepRecord::duration_s);
                     format!("{id} {}", show(took.unwrap_or_default()))
                 })
                 .collect();
@@ -104,14 +105,21 @@ impl Ending<'_> {
         if let Some(trouble) = self.trouble {
             lines.push(format!("{} {trouble}", paint.odd("warning:")));
         }
+        lines.extend(self.files());
+        if let Some(rehearsal) = &self.record.rehearsal {
+            lines.push(paint.faint(&format!("this was a rehearsal ({rehearsal}); no real cluster was touched")));
+        }
+        lines
+    }
+
+    /// Where everything is.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let mut lines = Vec::new();
         if let Some(run_dir) = self.run_dir {
             lines.push(format!("run directory: {}", run_dir.display()));
         }
         if let Some(report) = &self.report {
             lines.push(format!("report: {}", report.display()));
-        }
-        if let Some(rehearsal) = &self.record.rehearsal {
-            lines.push(paint.faint(&format!("this was a rehearsal ({rehearsal}); no real cluster was touched")));
         }
         lines
     }

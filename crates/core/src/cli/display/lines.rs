@@ -153,7 +153,7 @@ impl Lines {
         let first = lines.next().unwrap_or_default();
         let mut whole = format!("{:>7}  {word}  {step}{first}", show(t));
         for more in lines {
-            whole.push_str(&format!("\n{:18}| {more}", ""));
+            whole = format!("{whole}\n{:18}| {more}", "");
         }
         whole
     }
