@@ -94,7 +94,7 @@ impl Fault {
             }),
             Self::ImagePullFailure => {
                 if let Some(image) = scenario.images.get_mut("driver") {
-                    image.trouble = "manifest unknown: manifest unknown".to_owned();
+                    "manifest unknown: manifest unknown".clone_into(&mut image.trouble);
                 }
             }
             Self::DriverCrashLoop => {

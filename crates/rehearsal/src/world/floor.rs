@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::controllers::{Context, identity};
-use crate::scenario::Dist;
+use crate::scenario::{Dist, InstanceType};
 
 /// A job whose floor is wanted: GPU nodes from the cloud, NFD, the GPU Operator, validation, a burn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -264,7 +264,7 @@ impl Sum<'_> {
         let scenario = &self.context.scenario;
         let fixed = scenario.nodes.iter().find(|fixed| fixed.name == node).map(|fixed| fixed.instance_type.as_str());
         let kind = fixed.or_else(|| node.rsplit_once('/').map(|(kind, _)| kind)).unwrap_or_default();
-        scenario.instance_types.get(kind).is_some_and(|kind| kind.has_mig())
+        scenario.instance_types.get(kind).is_some_and(InstanceType::has_mig)
     }
 
     /// From a burn pod's creation on a validated node to its end.

@@ -74,7 +74,7 @@ struct Seeder<'a> {
 impl Seeder<'_> {
     /// Creates an object together with its status.
     async fn put(&self, kind: Kind, object: DynamicObject) -> Result<DynamicObject, WorldError> {
-        let failed = |source| WorldError::Seed { object: format!("{}/{}", kind.kind, object.name()), source };
+        let failed = |source| WorldError::Seed { object: format!("{}/{}", kind.name, object.name()), source };
         let client = self.context.client.clone();
         let api: Api<DynamicObject> = if kind.namespaced {
             Api::namespaced_with(client, object.namespace(), &kind.resource())

@@ -1,6 +1,8 @@
 //! The states of each kind in the order in which an observer sees them.
 
 use serde_json::{Value, json};
+use toolbox_rehearsal::FloorRequest;
+use toolbox_rehearsal::scenario::Scenario;
 
 use crate::support::*;
 
@@ -254,4 +256,33 @@ async fn the_same_seed_gives_the_same_film() {
     assert!(films[0].len() > 100);
     assert_eq!(films[0], films[1]);
     assert_ne!(films[0], films[2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_left_alone_stays_as_it_is() {
+    for scenario in Scenario::embedded_names() {
+        let world = world(scenario, &[], 1).await;
+        let before = world.api().dump();
+        let requests = || world.api().requests().total() - world.api().requests().of("watch");
+        world.api().clock().sleep(std::time::Duration::from_secs(60)).await;
+        let started = requests();
+        world.api().clock().sleep(std::time::Duration::from_secs(1500)).await;
+        assert_eq!(before, world.api().dump(), "{scenario}");
+        assert_eq!(started, requests(), "{scenario}: nobody polls");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_machine_api_there_is_none_and_gpus_are_found_all_the_same() {
+    let world = world("no-machine-api", &[], 1).await;
+    let listed = api(&world, MACHINE_SET, "").list(&kube::api::ListParams::default()).await;
+    assert!(matches!(listed, Err(kube::Error::Api(status)) if status.code == 404));
+    let request = FloorRequest { replicas: 0, burn_seconds: 30, ..FloorRequest::default() };
+    tokio::join!(deploy_nfd(&world), deploy_gpu_operator(&world));
+    let (_, node) = until_any(&world, NODE, "", |node| label(node, "nvidia.com/gpu.count") == Some("2")).await;
+    until(&world, POLICY, "", "gpu-cluster-policy", |it| it["status"]["state"] == "ready").await;
+    let pod = burn(&world, node["metadata"]["name"].as_str().unwrap(), 30).await;
+    let (took, _) = until(&world, POD, "default", &pod, |pod| phase(pod) == "Succeeded").await;
+    let floor = world.floor(&request);
+    assert!(floor <= took + 0.001 && took <= floor * 1.01, "{floor} {took}");
 }

@@ -10,12 +10,14 @@ use super::{Cache, Context, EVENT, Kind, Read};
 /// Writes Events of one component and counts repetitions.
 pub(crate) struct Recorder {
     component: &'static str,
+    kind: Kind,
     counts: BTreeMap<String, (i64, String)>,
 }
 
 impl Recorder {
-    pub(crate) fn new(component: &'static str) -> Self {
-        Self { component, counts: BTreeMap::new() }
+    /// A recorder of a component about objects of one kind.
+    pub(crate) fn new(component: &'static str, kind: Kind) -> Self {
+        Self { component, kind, counts: BTreeMap::new() }
     }
 
     /// Records `reason` and `message` about an object. Losing an event is no reason to fail.
@@ -23,7 +25,6 @@ impl Recorder {
         &mut self,
         context: &Context,
         cache: &mut Cache,
-        kind: Kind,
         about: &DynamicObject,
         warning: bool,
         reason: &str,
@@ -44,7 +45,7 @@ impl Recorder {
             "firstTimestamp": *first,
             "lastTimestamp": now,
             "involvedObject": {
-                "apiVersion": kind.api_version(), "kind": kind.kind, "namespace": about.namespace(),
+                "apiVersion": self.kind.api_version(), "kind": self.kind.name, "namespace": about.namespace(),
                 "name": about.name(), "uid": about.uid(),
             },
             "source": {"component": self.component},

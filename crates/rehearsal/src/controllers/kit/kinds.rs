@@ -7,7 +7,7 @@ use kube::core::{ApiResource, DynamicObject};
 pub(crate) struct Kind {
     pub(crate) group: &'static str,
     pub(crate) version: &'static str,
-    pub(crate) kind: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) plural: &'static str,
     pub(crate) namespaced: bool,
 }
@@ -19,7 +19,7 @@ const fn kind(
     plural: &'static str,
     namespaced: bool,
 ) -> Kind {
-    Kind { group, version, kind, plural, namespaced }
+    Kind { group, version, name: kind, plural, namespaced }
 }
 
 pub(crate) const NAMESPACE: Kind = kind("", "v1", "Namespace", "namespaces", false);
@@ -58,7 +58,7 @@ impl Kind {
             group: self.group.to_owned(),
             version: self.version.to_owned(),
             api_version: self.api_version(),
-            kind: self.kind.to_owned(),
+            kind: self.name.to_owned(),
             plural: self.plural.to_owned(),
         }
     }

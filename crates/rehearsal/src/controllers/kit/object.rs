@@ -81,7 +81,7 @@ impl Read for DynamicObject {
 pub(crate) fn owner_reference(kind: Kind, owner: &DynamicObject) -> OwnerReference {
     OwnerReference {
         api_version: kind.api_version(),
-        kind: kind.kind.to_owned(),
+        kind: kind.name.to_owned(),
         name: owner.name().to_owned(),
         uid: owner.uid().to_owned(),
         controller: Some(true),

@@ -41,6 +41,6 @@ impl Timers {
     /// Time left until the next deadline that has not passed yet.
     pub(crate) fn next(&self) -> Option<Duration> {
         let now = self.clock.elapsed();
-        self.deadlines.values().filter(|deadline| **deadline > now).min().map(|deadline| *deadline - now)
+        self.deadlines.values().filter(|deadline| **deadline > now).min().map(|deadline| deadline.saturating_sub(now))
     }
 }

@@ -24,7 +24,7 @@ impl Machines {
     pub(crate) fn new() -> Self {
         Self {
             cloud: Cloud::default(),
-            events: Recorder::new("machinecontroller"),
+            events: Recorder::new("machinecontroller", MACHINE),
             asked: std::collections::BTreeMap::new(),
             returned: BTreeSet::new(),
         }
@@ -96,7 +96,6 @@ impl Machines {
                             .record(
                                 context,
                                 cache,
-                                MACHINE,
                                 machine,
                                 false,
                                 "Create",
@@ -107,9 +106,7 @@ impl Machines {
                     Err(refusal) => {
                         let status = json!({"errorReason": refusal.reason, "errorMessage": refusal.message});
                         self.phase(context, cache, machine, "Failed", status).await?;
-                        self.events
-                            .record(context, cache, MACHINE, machine, true, "FailedCreate", &refusal.message)
-                            .await;
+                        self.events.record(context, cache, machine, true, "FailedCreate", &refusal.message).await;
                     }
                 }
             }

@@ -180,7 +180,7 @@ async fn follow(
         _ => "Installing",
     };
     let reference = json!({
-        "apiVersion": INSTALL_PLAN.api_version(), "kind": INSTALL_PLAN.kind, "name": plan.name(),
+        "apiVersion": INSTALL_PLAN.api_version(), "kind": INSTALL_PLAN.name, "name": plan.name(),
         "namespace": plan.namespace(), "uid": plan.uid(),
     });
     let mut status = json!({

@@ -40,17 +40,16 @@ pub(super) fn script(context: &Context, cache: &Cache, pod: &DynamicObject, cont
     let errors = |gpu: u64| if faulty == Some(gpu) { 4711 } else { 0 };
     for tenth in 1..=10 {
         let at = compile + Duration::from_secs(seconds) * tenth / 10;
-        let mut line = String::new();
-        for step in 1..=2 {
+        let progress = |step: u32| {
             let percent = f64::from(tenth * 10 - 10 + step * 5);
             let work = |gpu: u64| format!("{} (4025 Gflop/s)", u64::from(tenth) * 1200 + gpu);
             let join = |text: &dyn Fn(u64) -> String| (0..count).map(text).collect::<Vec<_>>().join(" - ");
             let numbers = join(&work);
             let wrong = join(&|gpu| errors(gpu).to_string());
             let heat = join(&|gpu| format!("{} C", 60 + gpu));
-            line.push_str(&format!("\r{percent:.1}%  proc'd: {numbers}   errors: {wrong}   temps: {heat} "));
-        }
-        script.log.push((at, line));
+            format!("\r{percent:.1}%  proc'd: {numbers}   errors: {wrong}   temps: {heat} ")
+        };
+        script.log.push((at, progress(1) + &progress(2)));
     }
     script.last_words.push("Killing processes.. done".to_owned());
     script.last_words.push(String::new());

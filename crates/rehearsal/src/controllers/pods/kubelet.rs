@@ -39,7 +39,7 @@ struct Look<'a> {
 
 impl Kubelet {
     pub(crate) fn new(logs: PodLogs) -> Self {
-        Self { logs, events: Recorder::new("kubelet"), images: Images::default(), pods: BTreeMap::new() }
+        Self { logs, events: Recorder::new("kubelet", POD), images: Images::default(), pods: BTreeMap::new() }
     }
 }
 
@@ -200,7 +200,7 @@ impl Kubelet {
         if !there && !container.announced {
             container.announced = true;
             let message = format!("Pulling image \"{}\"", container.image);
-            self.events.record(look.context, cache, POD, look.pod, false, "Pulling", &message).await;
+            self.events.record(look.context, cache, look.pod, false, "Pulling", &message).await;
         }
         if let Some(message) = trouble(look.context, &container.image) {
             let attempt = format!("{run}/pull/{}", container.failed_pulls);
@@ -210,8 +210,8 @@ impl Kubelet {
             container.failed_pulls += 1;
             container.wait("ErrImagePull", message.clone());
             let text = format!("Failed to pull image \"{}\": {message}", container.image);
-            self.events.record(look.context, cache, POD, look.pod, true, "Failed", &text).await;
-            self.events.record(look.context, cache, POD, look.pod, true, "Failed", "Error: ErrImagePull").await;
+            self.events.record(look.context, cache, look.pod, true, "Failed", &text).await;
+            self.events.record(look.context, cache, look.pod, true, "Failed", "Error: ErrImagePull").await;
             return true;
         }
         if !self.images.pulled(look.context, timers, look.node, &container.image) {
@@ -228,12 +228,8 @@ impl Kubelet {
         container.state = State::Running { since: look.context.stamp() };
         container.logged = 0;
         let name = &container.name;
-        self.events
-            .record(look.context, cache, POD, look.pod, false, "Created", &format!("Created container {name}"))
-            .await;
-        self.events
-            .record(look.context, cache, POD, look.pod, false, "Started", &format!("Started container {name}"))
-            .await;
+        self.events.record(look.context, cache, look.pod, false, "Created", &format!("Created container {name}")).await;
+        self.events.record(look.context, cache, look.pod, false, "Started", &format!("Started container {name}")).await;
         true
     }
 
@@ -252,7 +248,7 @@ impl Kubelet {
                 return false;
             }
             let message = format!("Back-off pulling image \"{}\"", container.image);
-            self.events.record(look.context, cache, POD, look.pod, false, "BackOff", &message).await;
+            self.events.record(look.context, cache, look.pod, false, "BackOff", &message).await;
             container.wait("ImagePullBackOff", message);
             return true;
         }
@@ -273,7 +269,7 @@ impl Kubelet {
         container.failed_pulls += 1;
         container.wait("ErrImagePull", message.clone());
         let text = format!("Failed to pull image \"{}\": {message}", container.image);
-        self.events.record(look.context, cache, POD, look.pod, true, "Failed", &text).await;
+        self.events.record(look.context, cache, look.pod, true, "Failed", &text).await;
         true
     }
 
@@ -301,9 +297,8 @@ impl Kubelet {
             container.ready = true;
         }
         let code = match script.exit {
-            Exit::Never => None,
+            Exit::Never | Exit::Once(false, _) => None,
             Exit::After(wait, code) => timers.passed(format!("{run}/exit"), wait).then_some(code),
-            Exit::Once(false, _) => None,
             Exit::Once(true, wait) => timers.passed(format!("{run}/once"), wait).then_some(0),
         };
         let Some(code) = code else { return false };
@@ -343,7 +338,7 @@ impl Kubelet {
             look.pod.uid(),
         );
         self.events
-            .record(look.context, cache, POD, look.pod, true, "BackOff", "Back-off restarting failed container")
+            .record(look.context, cache, look.pod, true, "BackOff", "Back-off restarting failed container")
             .await;
         container.wait("CrashLoopBackOff", message);
         true

@@ -20,7 +20,7 @@ pub(crate) struct Scheduler {
 
 impl Scheduler {
     pub(crate) fn new() -> Self {
-        Self { events: Recorder::new("default-scheduler"), assumed: BTreeMap::new() }
+        Self { events: Recorder::new("default-scheduler", POD), assumed: BTreeMap::new() }
     }
 }
 
@@ -43,7 +43,7 @@ impl Controller for Scheduler {
                     cache.bind(&pod, &node).await?;
                     self.assumed.insert(pod.uid().to_owned(), node.clone());
                     let message = format!("Successfully assigned {}/{} to {node}", pod.namespace(), pod.name());
-                    self.events.record(context, cache, POD, &pod, false, "Scheduled", &message).await;
+                    self.events.record(context, cache, &pod, false, "Scheduled", &message).await;
                 }
                 Err(message) => self.refuse(context, cache, &pod, &message).await?,
             }
@@ -138,7 +138,7 @@ impl Scheduler {
         let present = pod.list("/status/conditions");
         let conditions = with_condition(present, "PodScheduled", false, "Unschedulable", message, &context.stamp());
         cache.status(POD, pod, json!({"phase": "Pending", "conditions": conditions})).await?;
-        self.events.record(context, cache, POD, pod, true, "FailedScheduling", message).await;
+        self.events.record(context, cache, pod, true, "FailedScheduling", message).await;
         Ok(())
     }
 }

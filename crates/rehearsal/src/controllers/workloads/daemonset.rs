@@ -1,6 +1,6 @@
 //! DaemonSets: one pod on every node that the template selects and tolerates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
@@ -38,15 +38,15 @@ async fn one(
     let template = template(set);
     let hash = template_hash(&template);
     let mut pods: BTreeMap<String, std::sync::Arc<DynamicObject>> = BTreeMap::new();
-    let mut leaving: BTreeMap<String, ()> = BTreeMap::new();
+    let mut leaving: BTreeSet<String> = BTreeSet::new();
     for pod in cache.within(POD, set.namespace()).into_iter().filter(|pod| pod.owned_by(set.uid())) {
         let node = target(&pod).to_owned();
         let stale = pod.label(HASH) != Some(&hash) || is_finished(&pod) || pods.contains_key(&node);
         if pod.is_deleted() {
-            leaving.insert(node, ());
+            leaving.insert(node);
         } else if stale {
             cache.delete(POD, &pod, false).await?;
-            leaving.insert(node, ());
+            leaving.insert(node);
         } else {
             pods.insert(node, pod);
         }
@@ -66,7 +66,7 @@ async fn one(
             Some(pod) => cache.delete(POD, &pod, false).await?,
             None if goes_there => {
                 desired += 1;
-                if !leaving.contains_key(node.name()) {
+                if !leaving.contains(node.name()) {
                     current += 1;
                     cache.create(POD, &pod_on(set, &template, &hash, node.name())).await?;
                 }

@@ -39,7 +39,7 @@ fn is_finished(pod: &DynamicObject) -> bool {
 
 /// A short stable text for a template, as the `pod-template-hash` label is.
 fn template_hash(template: &Value) -> String {
-    let number = crate::scenario::Dice::new(0).number("template", &template.to_string());
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let number = crate::scenario::Dice::new(0).number("template", &template.to_string());
     (0..10).map(|n| ALPHABET[(number >> (n * 6)) as usize % ALPHABET.len()] as char).collect()
 }

@@ -96,6 +96,9 @@ const OPERANDS: &[Operand] = &[
     },
 ];
 
+/// Annotation by which the operator sees that a DaemonSet is as it wants it, whatever the server has added.
+pub(super) const HASH: &str = "nvidia.com/last-applied-hash";
+
 /// The DaemonSets that a policy asks for, in a namespace.
 pub(super) fn wanted(context: &Context, policy: &DynamicObject, namespace: &str) -> Vec<DynamicObject> {
     let enabled =
@@ -124,6 +127,8 @@ fn daemon_set(context: &Context, policy: &DynamicObject, namespace: &str, operan
     if !init.is_empty() {
         pod["initContainers"] = init.into();
     }
+    let hash = context.dice.number("operand", &pod.to_string());
+    set.metadata.annotations = Some([(HASH.to_owned(), format!("{hash:x}"))].into());
     let update = if operand.field == "driver" { "OnDelete" } else { "RollingUpdate" };
     set.data = json!({"spec": {
         "selector": {"matchLabels": {"app": operand.name}},

@@ -88,10 +88,12 @@ async fn one(
     for set in operands::wanted(context, policy, namespace) {
         match cache.get(DAEMON_SET, namespace, set.name()) {
             None => cache.create(DAEMON_SET, &set).await?,
+            Some(old) if old.annotation(operands::HASH) == set.annotation(operands::HASH) => {}
             Some(old) => {
-                cache
-                    .patch(DAEMON_SET, &old, json!({"spec": {"template": {"spec": set.at("/spec/template/spec")}}}))
-                    .await?
+                let annotations = json!({operands::HASH: set.annotation(operands::HASH)});
+                let template = json!({"spec": set.at("/spec/template/spec")});
+                let patch = json!({"metadata": {"annotations": annotations}, "spec": {"template": template}});
+                cache.patch(DAEMON_SET, &old, patch).await?;
             }
         }
     }
