@@ -222,6 +222,11 @@ impl ApiServer {
         }
     }
 
+    /// Stops serving a kind, as a cluster does that never had it.
+    pub fn unregister(&self, group: &str, plural: &str) {
+        self.inner.state().kinds.remove(&Resource::new(group, plural));
+    }
+
     /// Serves one more kind.
     pub fn register(&self, kind: KindDef) {
         self.inner.state().kinds.insert(kind);

@@ -15,6 +15,7 @@ pub(crate) use kit::{Context, identity};
 pub(crate) use olm::PackageManifests;
 
 use crate::api::PodLogs;
+use crate::scenario::Platform;
 
 /// Starts every controller; they end with the set.
 pub(crate) fn start(context: &Context, logs: PodLogs, packages: PackageManifests) -> JoinSet<()> {
@@ -31,8 +32,10 @@ pub(crate) fn start(context: &Context, logs: PodLogs, packages: PackageManifests
     if context.scenario.openshift.is_empty() {
         return tasks;
     }
-    spawn.run(machines::MachineSets);
-    spawn.run(machines::Machines::new());
+    if context.scenario.platform != Platform::None {
+        spawn.run(machines::MachineSets);
+        spawn.run(machines::Machines::new());
+    }
     spawn.run(olm::Catalogs);
     spawn.run(packages);
     spawn.run(olm::OperatorGroups);

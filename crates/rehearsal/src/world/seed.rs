@@ -41,6 +41,11 @@ pub(super) async fn seed(api: &ApiServer, context: &Context, packages: &PackageM
         };
         seed.put(NODE, node_from(&context.scenario, &new, &seed.now)).await?;
     }
+    if context.scenario.platform == Platform::None {
+        for kind in [MACHINE_SET, MACHINE] {
+            api.unregister(kind.group, kind.plural);
+        }
+    }
     if !context.scenario.openshift.is_empty() {
         seed.openshift().await?;
         let provider = packages.clone();

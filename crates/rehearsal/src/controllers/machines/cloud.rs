@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::controllers::kit::{NODE, identity::IDENTITY};
+use crate::controllers::kit::{NODE, Read, identity::IDENTITY};
 use crate::scenario::{InstanceType, Platform, Scenario};
 
 /// Namespace of the Machine API.
@@ -178,6 +178,9 @@ pub(crate) fn node_from(scenario: &Scenario, new: &NewNode<'_>, now: &str) -> Dy
     });
     if new.provider_id.is_empty() {
         node.data["spec"]["providerID"].take();
+    }
+    if node.list("/spec/taints").is_empty() {
+        node.data["spec"]["taints"].take();
     }
     node
 }
