@@ -201,5 +201,10 @@ pub(super) fn plain_list(call: &Call, items: &[Arc<Value>], meta: Map<String, Va
             item
         })
         .collect();
-    json!({"kind": format!("{}List", call.kind.kind), "apiVersion": call.api_version(), "metadata": meta, "items": items})
+    let mut list = Map::new();
+    list.insert("kind".into(), format!("{}List", call.kind.kind).into());
+    list.insert("apiVersion".into(), call.api_version().into());
+    list.insert("metadata".into(), Value::Object(meta));
+    list.insert("items".into(), Value::Array(items));
+    Value::Object(list)
 }
