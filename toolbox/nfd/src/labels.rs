@@ -11,13 +11,11 @@ use toolbox_core::{Verb, VerbEnv, VerbName};
 use crate::diagnosis;
 use crate::verdict::{Sight, labelled, verdict};
 
-/// Ask now, without waiting
-///
-/// Exit code 0 is yes, 1 is no.
+/// Arguments of the probes.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct LabelArgs {}
 
-/// Wait, for five minutes unless told otherwise with --deadline
+/// Arguments of the waits.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct WaitArgs {}
 
