@@ -63,14 +63,9 @@ fn with_type(code: u16, kind: &'static str, body: ApiBody) -> Response<ApiBody> 
     response
 }
 
-/// A value as JSON. Writing to memory cannot fail.
-pub(super) fn bytes(value: &Value) -> Bytes {
-    serde_json::to_vec(value).unwrap_or_default().into()
-}
-
 /// A JSON answer.
 pub(super) fn json(code: u16, value: &Value) -> Response<ApiBody> {
-    with_type(code, "application/json", ApiBody::Whole(Some(bytes(value))))
+    with_type(code, "application/json", ApiBody::Whole(Some(value.to_string().into())))
 }
 
 /// A plain-text answer.

@@ -240,5 +240,5 @@ pub(super) fn with_state<T>(
 
 /// The object in the version and form that the client asked for.
 pub(super) fn present(call: &Call, object: &Value) -> Value {
-    table::shape(call, read::in_version(call, object))
+    table::shape(call, &read::in_version(call, object))
 }

@@ -201,10 +201,5 @@ pub(super) fn plain_list(call: &Call, items: &[Arc<Value>], meta: Map<String, Va
             item
         })
         .collect();
-    let mut list = Map::new();
-    list.insert("kind".into(), format!("{}List", call.kind.kind).into());
-    list.insert("apiVersion".into(), call.api_version().into());
-    list.insert("metadata".into(), Value::Object(meta));
-    list.insert("items".into(), Value::Array(items));
-    Value::Object(list)
+    json!({"kind": format!("{}List", call.kind.kind), "apiVersion": call.api_version(), "metadata": meta, "items": items})
 }

@@ -34,19 +34,13 @@ fn form(call: &Call) -> Form {
     Form::Whole
 }
 
-/// Whether the client wants whole objects.
-pub(super) fn is_whole(call: &Call) -> bool {
-    form(call) == Form::Whole
-}
-
 /// One object in the form asked for.
-pub(super) fn shape(call: &Call, object: Value) -> Value {
+pub(super) fn shape(call: &Call, object: &Value) -> Value {
     match form(call) {
-        Form::Whole => object,
-        Form::Metadata => partial(&object),
+        Form::Whole => object.clone(),
+        Form::Metadata => partial(object),
         Form::Table => {
-            let meta = json!({"resourceVersion": meta_str(&object, "resourceVersion")});
-            table(call, &[Arc::new(object)], meta)
+            table(call, &[Arc::new(object.clone())], json!({"resourceVersion": meta_str(object, "resourceVersion")}))
         }
     }
 }

@@ -16,7 +16,6 @@ use super::{
     read::{Selection, revision_asked, wait_for_revision},
     server::Inner,
     status::{ApiError, Cause},
-    table,
     version::WatchList,
 };
 use crate::{
@@ -34,8 +33,6 @@ const BOOKMARK_PERIOD: SignedDuration = SignedDuration::from_secs(60);
 struct Watcher {
     inner: Arc<Inner>,
     call: Call,
-    whole: bool,
-    api_version: String,
     selection: Selection,
     cursor: u64,
     lines: VecDeque<Bytes>,
@@ -74,15 +71,13 @@ pub(super) async fn answer(inner: &Arc<Inner>, call: Call) -> Result<Response<Ap
         deadline,
         bookmark_at: bookmarks.then(|| now.checked_add(BOOKMARK_PERIOD).unwrap_or(Timestamp::MAX)),
         ended: false,
-        whole: table::is_whole(&call),
-        api_version: call.api_version(),
         call,
     };
     if asked == 0 || initial {
         let namespace = Some(watcher.call.target.namespace.clone()).filter(|namespace| !namespace.is_empty());
         for (_, object) in state.store.list(&resource, namespace.as_deref()) {
             if watcher.selection.matches(&object) {
-                watcher.send_stored("ADDED", &object);
+                watcher.send("ADDED", &present(&watcher.call, &object));
             }
         }
         if initial && bookmarks {
@@ -184,20 +179,7 @@ async fn next(mut watcher: Watcher) -> Option<(Result<Bytes, BoxError>, Watcher)
 
 impl Watcher {
     fn send(&mut self, kind: &str, object: &Value) {
-        let mut line = format!("{{\"type\":\"{kind}\",\"object\":").into_bytes();
-        line.extend_from_slice(&body::bytes(object));
-        line.extend_from_slice(b"}\n");
-        self.lines.push_back(line.into());
-    }
-
-    /// Sends an object as it is stored, which spares a copy, or in the version and form that the client wants.
-    fn send_stored(&mut self, kind: &str, object: &Value) {
-        let as_stored = self.whole && object.get("apiVersion").and_then(Value::as_str) == Some(&self.api_version);
-        if as_stored {
-            self.send(kind, object);
-        } else {
-            self.send(kind, &present(&self.call, object));
-        }
+        self.lines.push_back(format!("{}\n", json!({"type": kind, "object": object})).into());
     }
 
     fn bookmark(&mut self, initial_end: bool) {
@@ -252,12 +234,8 @@ impl Watcher {
             // What no longer matches is told as it last matched, under the revision of the change.
             (true, false) => ("DELETED", change.previous.clone().unwrap_or_else(|| Arc::clone(&change.object))),
         };
-        if kind != "DELETED" {
-            self.send_stored(kind, &object);
-            return;
-        }
         let mut object = present(&self.call, &object);
-        if map_mut(&mut object).contains_key("metadata") {
+        if kind == "DELETED" && map_mut(&mut object).contains_key("metadata") {
             set_meta(&mut object, "resourceVersion", change.revision.to_string().into());
         }
         self.send(kind, &object);

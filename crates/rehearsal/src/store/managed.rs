@@ -270,7 +270,7 @@ fn children<'a>(value: &'a Value, here: &Type<'_>) -> BTreeMap<String, &'a Value
     }
 }
 
-fn descend<'t>(here: &Type<'t>, element: &'t str) -> Type<'t> {
+fn descend<'t>(here: &Type<'t>, element: &str) -> Type<'t> {
     element.strip_prefix("f:").map_or_else(|| here.items(), |name| here.field(name))
 }
 

@@ -18,15 +18,10 @@ pub enum Shape {
 }
 
 /// Where one is in an object's type.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Type<'a> {
-    /// A built-in kind, with the names of the last two fields on the way, list items left out.
-    Builtin {
-        /// The field before the last one, empty at the top.
-        parent: &'a str,
-        /// The last field, empty for the whole object.
-        last: &'a str,
-    },
+    /// A built-in kind, with the names of the fields on the way, list items left out.
+    Builtin(Vec<String>),
     /// A custom resource's schema at this point, if it has one.
     Custom(Option<&'a Value>),
 }
@@ -34,20 +29,21 @@ pub enum Type<'a> {
 impl<'a> Type<'a> {
     /// The type of an object: by the schema if there is one, else built in.
     pub fn of_object(schema: Option<&'a Value>, custom: bool) -> Self {
-        if custom { Self::Custom(schema) } else { Self::Builtin { parent: "", last: "" } }
+        if custom { Self::Custom(schema) } else { Self::Builtin(Vec::new()) }
     }
 
     /// The type of a field, which is at the top of the object or not.
     #[must_use]
-    pub fn field<'b>(&self, name: &'b str) -> Type<'b>
-    where
-        'a: 'b,
-    {
-        match *self {
-            Self::Builtin { last, .. } => Type::Builtin { parent: last, last: name },
+    pub fn field(&self, name: &str) -> Self {
+        match self {
+            Self::Builtin(path) => {
+                let mut path = path.clone();
+                path.push(name.to_owned());
+                Self::Builtin(path)
+            }
             // Metadata is the same for every kind; a schema says nothing about it.
-            Self::Custom(_) if name == "metadata" => Type::Builtin { parent: "", last: name },
-            Self::Custom(schema) => Type::Custom(schema.and_then(|schema| {
+            Self::Custom(_) if name == "metadata" => Self::Builtin(vec![name.to_owned()]),
+            Self::Custom(schema) => Self::Custom(schema.and_then(|schema| {
                 let named = schema.get("properties").and_then(|properties| properties.get(name));
                 named.or_else(|| schema.get("additionalProperties").filter(|value| value.is_object()))
             })),
@@ -58,22 +54,24 @@ impl<'a> Type<'a> {
     #[must_use]
     pub fn items(&self) -> Self {
         match self {
-            Self::Builtin { .. } => *self,
+            Self::Builtin(path) => Self::Builtin(path.clone()),
             Self::Custom(schema) => Self::Custom(schema.and_then(|schema| schema.get("items"))),
         }
     }
 
     /// Whether a map or list of this type may be absent, as opposed to being there and empty.
     pub fn is_optional(&self) -> bool {
-        let Self::Builtin { last, .. } = self else { return true };
-        !["metadata", "spec", "status", "template", "strategy", "updateStrategy", "containers", "loadBalancer"]
-            .contains(last)
+        let Self::Builtin(path) = self else { return true };
+        !path.last().is_some_and(|last| {
+            ["metadata", "spec", "status", "template", "strategy", "updateStrategy", "containers", "loadBalancer"]
+                .contains(&last.as_str())
+        })
     }
 
     /// How a value of this type merges.
     pub fn shape(&self, value: &Value) -> Shape {
         match self {
-            Self::Builtin { parent, last } => builtin(parent, last, value),
+            Self::Builtin(path) => builtin(path, value),
             Self::Custom(schema) => custom(*schema, value),
         }
     }
@@ -96,7 +94,9 @@ fn custom(schema: Option<&Value>, value: &Value) -> Shape {
     }
 }
 
-fn builtin(parent: &str, last: &str, value: &Value) -> Shape {
+fn builtin(path: &[String], value: &Value) -> Shape {
+    let last = path.last().map_or("", String::as_str);
+    let parent = path.len().checked_sub(2).and_then(|index| path.get(index)).map_or("", String::as_str);
     match value {
         Value::Array(_) => list_keys(parent, last),
         Value::Object(_) => match last {

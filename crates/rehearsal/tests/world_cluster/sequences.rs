@@ -286,33 +286,3 @@ async fn without_a_machine_api_there_is_none_and_gpus_are_found_all_the_same() {
     let floor = world.floor(&request);
     assert!(floor <= took + 0.001 && took <= floor * 1.01, "{floor} {took}");
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_newer_version_is_proposed_and_replaces_the_old_one() {
-    let world = world("default", &[], 1).await;
-    let old = "gpu-operator-certified.v1.10.1";
-    subscribe(&world, "gpu-operator-certified", GPU_NS, "stable", old, "Manual").await;
-    approve(&world, GPU_NS, old).await;
-    until(&world, CSV, GPU_NS, old, |csv| phase(csv) == "Succeeded").await;
-    let pending = |it: &Value| it["status"]["state"] == "UpgradePending" && it["status"]["currentCSV"] == GPU_CSV;
-    let (_, it) = until(&world, SUBSCRIPTION, GPU_NS, "gpu-operator-certified", pending).await;
-    assert_eq!(it["status"]["installedCSV"], old);
-    approve(&world, GPU_NS, GPU_CSV).await;
-    world.api().clock().sleep(std::time::Duration::from_secs(120)).await;
-    let csvs = list(&world, CSV, GPU_NS).await;
-    assert_eq!(csvs.len(), 1);
-    assert_eq!((text(&csvs[0]["metadata"]["name"]).as_str(), phase(&csvs[0])), (GPU_CSV, "Succeeded"));
-    let deployments = list(&world, DEPLOYMENT, GPU_NS).await;
-    assert_eq!(label(&deployments[0], "olm.owner"), Some(GPU_CSV));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_bundle_that_cannot_be_unpacked_leaves_no_plan() {
-    let scenario = Scenario::from_yaml("unpack.yaml", "quirks: {unpackFailure: nfd}").unwrap();
-    let world = toolbox_rehearsal::World::start(scenario, 1, clock()).await.unwrap();
-    subscribe(&world, "nfd", "openshift-nfd", "stable", "", "Automatic").await;
-    let (_, it) = until(&world, SUBSCRIPTION, "openshift-nfd", "nfd", |it| is_true(it, "BundleUnpackFailed")).await;
-    let message = text(&condition(&it, "BundleUnpackFailed").unwrap()["message"]);
-    assert!(message.contains("DeadlineExceeded"), "{message}");
-    assert!(list(&world, PLAN, "openshift-nfd").await.is_empty());
-}

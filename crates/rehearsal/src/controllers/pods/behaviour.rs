@@ -70,7 +70,8 @@ pub(super) fn script(context: &Context, cache: &Cache, pod: &DynamicObject, cont
         return script;
     }
     if fails_its_csv(context, pod) {
-        return Script::task(Exit::After(usual, 1))
+        // Its readiness probe asks the manager that does not start.
+        return Script { ready_after: usual * 2, ..Script::task(Exit::After(usual, 1)) }
             .ends_with("panic: unable to start manager: no such file or directory");
     }
     let keeps_running = matches!(pod.text("/spec/restartPolicy"), "" | "Always");
@@ -101,7 +102,9 @@ fn operand(context: &Context, cache: &Cache, pod: &DynamicObject, name: &str, wh
     }
     Some(match name {
         "nvidia-driver-ctr" if !quirks.driver_crash.is_empty() => {
-            Script::task(Exit::After(context.draw(timings.driver_build, "driverBuild", who) / 10, 1))
+            let build = context.draw(timings.driver_build, "driverBuild", who);
+            // Its startup probe asks the driver, so it is never ready.
+            Script { ready_after: build, ..Script::task(Exit::After(build / 10, 1)) }
                 .says("Installing Linux kernel headers...")
                 .ends_with(&quirks.driver_crash)
         }

@@ -1,0 +1,306 @@
+//! Finding the installed operator: which namespace, which version.
+
+use toolbox_core::EnvMap;
+use toolbox_core::cluster::{Cluster, Object, Query, kinds};
+use toolbox_core::engine::plan::{Act, Effect, Out};
+use toolbox_core::engine::{Cause, Exit, FailureVerdict, ObjectRef, Plan, Step, StepSpec, Why};
+
+use crate::names;
+use crate::version::OperatorVersion;
+use crate::wait::StackCause;
+
+/// An installed operator.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    /// Where the operator itself runs.
+    pub namespace: String,
+    /// Where the workloads it manages run.
+    pub operand_namespace: String,
+    /// Its version.
+    pub version: OperatorVersion,
+    /// Its CSV, when OLM installed it.
+    pub csv: Option<Object>,
+    /// Its Subscription, when there is one.
+    pub subscription: Option<Object>,
+}
+
+impl Operator {
+    /// An operator that OLM installed with this CSV. `None` when the CSV has no readable version.
+    pub fn of_csv(csv: Object, subscription: Option<Object>) -> Option<Self> {
+        let version = csv.text("/spec/version")?.parse().ok()?;
+        let namespace = csv.namespace()?.to_owned();
+        Some(Self {
+            operand_namespace: names::operand_namespace(&namespace).to_owned(),
+            namespace,
+            version,
+            csv: Some(csv),
+            subscription,
+        })
+    }
+}
+
+/// `1.11.0 in nvidia-gpu-operator`.
+impl std::fmt::Display for Operator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} in {}", self.version, self.namespace)
+    }
+}
+
+/// Where to look, and what to believe without looking.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// The operator's namespace, from `--namespace` or `GPU_OPERATOR_NAMESPACE`.
+    pub namespace: Option<String>,
+    /// The operator's version, from `GPU_OPERATOR_VERSION`.
+    pub version: Option<OperatorVersion>,
+}
+
+impl Hints {
+    /// The same, with what the environment says where nothing was given.
+    pub fn or_env(&self, env: &EnvMap) -> Result<Self, Why> {
+        let version = env.get("GPU_OPERATOR_VERSION").map(str::parse).transpose();
+        let version = version.map_err(|error: crate::version::NotAVersion| {
+            let cause = BadVariable(error.to_string());
+            Why::new(ObjectRef::thing("variable", "GPU_OPERATOR_VERSION"), &cause)
+        })?;
+        let namespace = env.get("GPU_OPERATOR_NAMESPACE").map(str::to_owned);
+        Ok(Self { namespace: self.namespace.clone().or(namespace), version: self.version.clone().or(version) })
+    }
+}
+
+struct BadVariable(String);
+
+impl Cause for BadVariable {
+    fn code(&self) -> &'static str {
+        "bad-variable"
+    }
+    fn text(&self) -> String {
+        self.0.clone()
+    }
+    fn next(&self) -> String {
+        "correct it or unset it".to_owned()
+    }
+    fn verdict(&self) -> FailureVerdict {
+        FailureVerdict::Configuration
+    }
+    fn exit(&self) -> Exit {
+        Exit::Configuration
+    }
+}
+
+/// Everything that tells of an operator.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traces {
+    /// Subscriptions of OLM, in every namespace.
+    pub(crate) subscriptions: Vec<Object>,
+    /// CSVs, the copies in other namespaces left out.
+    pub(crate) csvs: Vec<Object>,
+    /// The operator's own pods, in every namespace.
+    pub(crate) pods: Vec<Object>,
+}
+
+/// Whether a package name is the operator's: also that of a bundle under test or another catalog's build.
+fn is_ours(package: &str) -> bool {
+    package.contains("gpu-operator")
+}
+
+fn csv_is_ours(csv: &Object) -> bool {
+    is_ours(csv.name()) && csv.label("olm.copiedFrom").is_none() && csv.text("/status/reason") != Some("Copied")
+}
+
+impl Traces {
+    /// Reads them, all at the same time. A cluster without OLM has no Subscriptions and no CSVs.
+    pub(crate) async fn read(cluster: &Cluster) -> Result<Self, Why> {
+        let subscriptions = Query::all(&kinds::SUBSCRIPTION);
+        let csvs = Query::all(&kinds::CSV).labels("!olm.copiedFrom");
+        let pods = Query::all(&kinds::POD).labels("app.kubernetes.io/component=gpu-operator");
+        let (subscriptions, csvs, pods) =
+            tokio::join!(cluster.list(&subscriptions), cluster.list(&csvs), cluster.list(&pods));
+        let unless_absent = |found: Result<Vec<Object>, toolbox_core::cluster::ClusterError>| match found {
+            Err(error) if error.is_not_served() => Ok(Vec::new()),
+            found => found,
+        };
+        Ok(Self { subscriptions: unless_absent(subscriptions)?, csvs: unless_absent(csvs)?, pods: pods? })
+    }
+
+    /// The operator they tell of; `None` when there is none.
+    pub(crate) fn operator(&self, hints: &Hints) -> Result<Option<Operator>, Why> {
+        let here = |object: &&Object| hints.namespace.is_none() || object.namespace() == hints.namespace.as_deref();
+        let subscriptions: Vec<&Object> = self
+            .subscriptions
+            .iter()
+            .filter(|subscription| is_ours(subscription.text("/spec/name").unwrap_or("")))
+            .filter(here)
+            .collect();
+        if subscriptions.len() > 1 {
+            let namespaces =
+                subscriptions.iter().filter_map(|subscription| subscription.namespace().map(str::to_owned));
+            let cause = StackCause::SeveralInstalled { namespaces: namespaces.collect() };
+            return Err(Why::new(subscription_kind(), &cause));
+        }
+        let subscription = subscriptions.first().copied();
+        let csvs: Vec<&Object> = self.csvs.iter().filter(|csv| csv_is_ours(csv)).filter(here).collect();
+        let named = subscription.and_then(|subscription| {
+            let name = subscription.text("/status/installedCSV").or_else(|| subscription.text("/status/currentCSV"))?;
+            csvs.iter().find(|csv| csv.name() == name && csv.namespace() == subscription.namespace())
+        });
+        // While one version replaces another both are there; the newer one is the one that stays.
+        let csv = named.or_else(|| {
+            csvs.iter()
+                .max_by_key(|csv| csv.text("/spec/version").and_then(|text| text.parse::<OperatorVersion>().ok()))
+        });
+        if let Some(csv) = csv
+            && let Some(mut operator) = Operator::of_csv((*csv).clone(), subscription.cloned())
+        {
+            if let Some(version) = &hints.version {
+                operator.version = version.clone();
+            }
+            return Ok(Some(operator));
+        }
+        let pod = self.pods.iter().find(|pod| here(pod));
+        let namespace = hints.namespace.as_deref().or_else(|| pod?.namespace());
+        let version = hints.version.clone().or_else(|| version_of_pod(pod?));
+        Ok(match (namespace, version) {
+            (Some(namespace), Some(version)) => Some(Operator {
+                namespace: namespace.to_owned(),
+                operand_namespace: names::operand_namespace(namespace).to_owned(),
+                version,
+                csv: None,
+                subscription: subscription.cloned(),
+            }),
+            _ => None,
+        })
+    }
+
+    /// Why there is none, in terms of what was looked at.
+    pub(crate) fn absence(&self, hints: &Hints) -> Why {
+        let place = hints.namespace.as_deref().map_or_else(String::new, |namespace| format!(" in {namespace}"));
+        let looked = format!("no Subscription, CSV or pod of it{place}");
+        Why::new(subscription_kind(), &StackCause::NotInstalled { looked })
+    }
+}
+
+fn subscription_kind() -> ObjectRef {
+    kinds::SUBSCRIPTION.object(None, names::PACKAGE)
+}
+
+/// The version of an operator that was not installed by OLM, from its image's tag or its chart's label.
+fn version_of_pod(pod: &Object) -> Option<OperatorVersion> {
+    let label = pod.label("app.kubernetes.io/version").and_then(|text| text.parse().ok());
+    let image = pod.list("/spec/containers").first()?.get("image")?.as_str()?;
+    label.or_else(|| image.rsplit_once(':')?.1.parse().ok())
+}
+
+/// The installed operator; `None` when there is none.
+pub async fn find(cluster: &Cluster, hints: &Hints) -> Result<Option<Operator>, Why> {
+    Traces::read(cluster).await?.operator(hints)
+}
+
+/// Adds the step that finds the operator.
+pub(crate) fn locate(plan: &mut Plan, cluster: &Cluster, id: &str, hints: &Hints) -> Out<Operator> {
+    let (cluster, hints) = (cluster.clone(), hints.clone());
+    plan.step(describe(id), (), |cx, ()| async move {
+        let traces = Traces::read(&cluster).await?;
+        match traces.operator(&hints)? {
+            Some(operator) => {
+                cx.version("gpu-operator", None, Some(operator.version.as_str()));
+                let what = operator.to_string();
+                Ok(Step::AlreadySo(operator, what))
+            }
+            None => Err(traces.absence(&hints)),
+        }
+    })
+}
+
+/// Describes a step that looks for the operator.
+pub(crate) fn describe(id: &str) -> StepSpec {
+    crate::asking(id, "the installed GPU Operator")
+        .does(Effect::any(Act::Read, &kinds::SUBSCRIPTION, None))
+        .does(Effect::any(Act::Read, &kinds::CSV, None))
+        .does(Effect::any(Act::Read, &kinds::POD, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn csv(namespace: &str, version: &str) -> Object {
+        Object::new(json!({
+            "metadata": {"name": format!("gpu-operator-certified.v{version}"), "namespace": namespace},
+            "spec": {"version": version},
+        }))
+    }
+
+    fn subscription(namespace: &str, package: &str, installed: &str) -> Object {
+        Object::new(json!({
+            "metadata": {"name": package, "namespace": namespace},
+            "spec": {"name": package},
+            "status": {"installedCSV": installed},
+        }))
+    }
+
+    fn traces(subscriptions: Vec<Object>, csvs: Vec<Object>) -> Traces {
+        Traces { subscriptions, csvs, pods: Vec::new() }
+    }
+
+    #[test]
+    fn an_operator_before_1_9_has_its_workloads_elsewhere() {
+        let found = traces(
+            vec![subscription("openshift-operators", "gpu-operator-certified", "gpu-operator-certified.v1.8.2")],
+            vec![csv("openshift-operators", "1.8.2")],
+        );
+        let operator = found.operator(&Hints::default()).unwrap().unwrap();
+        assert_eq!(operator.operand_namespace, "gpu-operator-resources");
+        assert_eq!(operator.to_string(), "1.8.2 in openshift-operators");
+    }
+
+    #[test]
+    fn other_operators_are_passed_over_and_an_upgrade_does_not_confuse() {
+        let found = traces(
+            vec![
+                subscription("team", "billing-operator", "billing-operator.v5.1.0"),
+                subscription("nvidia-gpu-operator", "gpu-operator-certified", "gpu-operator-certified.v1.10.1"),
+            ],
+            vec![csv("nvidia-gpu-operator", "1.9.0"), csv("nvidia-gpu-operator", "1.10.1")],
+        );
+        let operator = found.operator(&Hints::default()).unwrap().unwrap();
+        assert_eq!(operator.version.as_str(), "1.10.1");
+    }
+
+    #[test]
+    fn a_csv_without_a_subscription_is_still_an_operator() {
+        let found = traces(vec![], vec![csv("nvidia-gpu-operator", "1.9.0"), csv("nvidia-gpu-operator", "1.10.1")]);
+        let operator = found.operator(&Hints::default()).unwrap().unwrap();
+        assert_eq!(operator.version.as_str(), "1.10.1");
+        assert!(operator.subscription.is_none());
+    }
+
+    #[test]
+    fn two_are_one_too_many_unless_the_namespace_says_which() {
+        let found = traces(
+            vec![
+                subscription("a", "gpu-operator-certified", "gpu-operator-certified.v1.9.0"),
+                subscription("b", "gpu-operator-certified", "gpu-operator-certified.v1.10.1"),
+            ],
+            vec![csv("a", "1.9.0"), csv("b", "1.10.1")],
+        );
+        let why = found.operator(&Hints::default()).unwrap_err();
+        assert_eq!(why.code, "several-operators");
+        let hints = Hints { namespace: Some("b".to_owned()), version: None };
+        assert_eq!(found.operator(&hints).unwrap().unwrap().version.as_str(), "1.10.1");
+    }
+
+    #[test]
+    fn a_chart_is_known_by_its_pod_and_nothing_by_nothing() {
+        let pod = Object::new(json!({
+            "metadata": {"name": "gpu-operator-1", "namespace": "gpu-operator"},
+            "spec": {"containers": [{"image": "nvcr.io/nvidia/gpu-operator:v22.9.0"}]},
+        }));
+        let found = Traces { pods: vec![pod], ..Traces::default() };
+        let operator = found.operator(&Hints::default()).unwrap().unwrap();
+        assert_eq!(operator.to_string(), "22.9.0 in gpu-operator");
+        let why = Traces::default().absence(&Hints::default());
+        assert_eq!(why.code, "operator-not-installed");
+    }
+}
