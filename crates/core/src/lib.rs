@@ -11,7 +11,7 @@ pub mod config;
 mod env;
 pub mod settings;
 
-pub use cli::{App, FloorJob, Lone, Noun, Verb, VerbEnv, VerbName};
+pub use cli::{App, FloorJob, FlowPart, Lone, Noun, Verb, VerbEnv, VerbName};
 pub use env::EnvMap;
 pub use toolbox_cluster as cluster;
 pub use toolbox_engine as engine;

@@ -29,4 +29,4 @@ mod why;
 pub use app::App;
 pub use checks::wrong_flag;
 pub use main::main;
-pub use verb::{FloorJob, Lone, Noun, Verb, VerbEnv, VerbName};
+pub use verb::{FloorJob, FlowPart, Lone, Noun, Verb, VerbEnv, VerbName};

@@ -189,7 +189,13 @@ fn open(context: &Context<'_>, stage: &Stage, verb: &dyn Verb, redactor: &Redact
     let parent = artifacts::choose(context.settings, context.env, &name, now)?;
     let options = RunDirOptions { redactor: redactor.clone(), resumes, report: report_name(verb) };
     match verb.flow() {
-        Some(_) => RunDir::unnumbered(&parent, &name, options),
+        Some(_) => {
+            let run = RunDir::unnumbered(&parent, &name, options)?;
+            for part in verb.parts() {
+                run.part(&part.name, &part.prefixes, &part.command)?;
+            }
+            Ok(run)
+        }
         None => RunDir::create(&parent, &name, options),
     }
 }
@@ -289,8 +295,9 @@ impl Going<'_> {
 
     fn finish(&self, exit: Exit, why: Option<Why>, answer: Option<Report>, probe: bool) -> Finished {
         self.tell(Event::RunEnded { exit, why: why.clone() });
-        if let (true, Some(why)) = (self.flow, &why) {
-            self.run.mark_failure(&why.to_string());
+        if self.flow && exit != Exit::Done {
+            let text = why.as_ref().map_or_else(|| exit.meaning().to_owned(), ToString::to_string);
+            self.run.mark_failure(&text);
         }
         let record = self.run.record();
         let trouble = self.run.trouble();

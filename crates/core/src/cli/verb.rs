@@ -58,6 +58,17 @@ pub struct FloorJob {
     pub nfd_package: String,
 }
 
+/// A verb's part of a CI flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowPart {
+    /// The verb.
+    pub name: VerbName,
+    /// The beginnings of its steps' ids; where several parts claim a step, the longest decides.
+    pub prefixes: Vec<&'static str>,
+    /// The words that run the verb alone.
+    pub command: Vec<String>,
+}
+
 /// A verb with its arguments checked: makes the plan.
 pub trait Verb: Send {
     /// Its name in the artifacts directory.
@@ -70,6 +81,11 @@ pub trait Verb: Send {
     /// `<flow>-summary.html`.
     fn flow(&self) -> Option<String> {
         None
+    }
+
+    /// The verbs that a CI flow is composed of, each with a directory of its own for existing readers.
+    fn parts(&self) -> Vec<FlowPart> {
+        Vec::new()
     }
 
     /// The job whose floor a rehearsal records, so that the run's time can be judged.
