@@ -7,7 +7,10 @@ use toolbox_core::engine::plan::{Act, After, Effect, Kind, Out};
 use toolbox_core::engine::{Plan, Report, Step, StepCx, StepSpec, Why};
 use toolbox_core::{Verb, VerbEnv, VerbName};
 
-/// Arguments of `cluster capture-environment`.
+/// Save the cluster's version, nodes and machines with the artifacts
+///
+/// Whatever cannot be had, such as OpenShift's version on a cluster that is none, is left out and named; nothing of it
+/// fails the command.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct CaptureEnvironmentArgs {}
 

@@ -16,16 +16,9 @@ pub use scale::{ScaleArgs, ScaleSpec, Scaled, steps as scale_steps};
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum ClusterCommand {
     /// Have so many machines of an instance type
-    ///
-    /// Uses the machine sets of that type; if there is none, derives one from a worker machine set that works. When a zone
-    /// has none of that type left, or does not sell it, the next zone is tried. Waits for the machines (`machines`) and
-    /// then for their nodes (`nodes`), each for twenty minutes unless --deadline says otherwise.
     #[command(alias = "set-scale", alias = "set_scale")]
     Scale(ScaleArgs),
     /// Save the cluster's version, nodes and machines with the artifacts
-    ///
-    /// Whatever cannot be had, such as OpenShift's version on a cluster that is none, is left out and named; nothing of it
-    /// fails the command.
     #[command(alias = "capture_environment")]
     CaptureEnvironment(CaptureEnvironmentArgs),
 }

@@ -18,7 +18,10 @@ pub(crate) const PACKAGE: &str = "nfd";
 /// Where NFD goes when neither the bundle nor the caller says.
 pub(crate) const NAMESPACE: &str = "openshift-nfd";
 
-/// Arguments of `nfd deploy`.
+/// Install the NFD Operator from a catalog and let it label the nodes
+///
+/// What is there already is used: an OperatorGroup that fits, a Subscription of the same package, an instance in whatever
+/// namespace.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct DeployArgs {
     /// Channel of the package; its default one when not given

@@ -11,11 +11,13 @@ use toolbox_core::{Verb, VerbEnv, VerbName};
 use crate::diagnosis;
 use crate::verdict::{Sight, labelled, verdict};
 
-/// Arguments of the probes.
+/// Ask now, without waiting
+///
+/// Exit code 0 is yes, 1 is no.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct LabelArgs {}
 
-/// Arguments of the waits.
+/// Wait, for five minutes unless told otherwise with --deadline
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct WaitArgs {}
 

@@ -20,35 +20,21 @@ pub use undeploy::{UndeployArgs, UndeploySpec, Undeployed, steps as undeploy_ste
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum NfdCommand {
     /// Ask whether NFD has labelled a node
-    ///
-    /// Exit code 0 is yes, 1 is no, with the reason.
     #[command(alias = "has_labels")]
     HasLabels(LabelArgs),
     /// Wait until NFD has labelled a node
-    ///
-    /// For five minutes unless --deadline nfd-labels=DURATION says otherwise.
     #[command(alias = "wait_labels")]
     WaitLabels(WaitArgs),
     /// Ask whether NFD sees an NVIDIA GPU on a node
-    ///
-    /// Exit code 0 is yes, 1 is no, with the reason.
     #[command(alias = "has_gpu_nodes")]
     HasGpuNodes(LabelArgs),
     /// Wait until NFD sees an NVIDIA GPU on a node
-    ///
-    /// For five minutes unless --deadline gpu-label=DURATION says otherwise.
     #[command(alias = "wait_gpu_nodes")]
     WaitGpuNodes(WaitArgs),
     /// Install the NFD Operator from a catalog and let it label the nodes
-    ///
-    /// What is there already is used: an OperatorGroup that fits, a Subscription of the same package, an instance in
-    /// whatever namespace. What does not fit is refused before anything is changed.
     #[command(alias = "deploy-from-operatorhub", alias = "deploy_from_operatorhub")]
     Deploy(DeployArgs),
     /// Remove the NFD Operator
-    ///
-    /// In the order that lets finalizers finish: instance, Subscription, CSV, CRD, namespace. Namespace and OperatorGroup
-    /// go only if this program made them. Node labels stay unless they are asked to go.
     #[command(alias = "undeploy-from-operatorhub", alias = "undeploy_from_operatorhub")]
     Undeploy(UndeployArgs),
 }

@@ -13,7 +13,10 @@ use toolbox_core::{Verb, VerbEnv, VerbName};
 
 use crate::deploy::{NAMESPACE, PACKAGE};
 
-/// Arguments of `nfd undeploy`.
+/// Remove the NFD Operator
+///
+/// In the order that lets finalizers finish: instance, Subscription, CSV, CRD, namespace. Namespace and OperatorGroup go
+/// only if this program made them. Node labels stay unless they are asked to go.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct UndeployArgs {
     /// Namespace it is installed in; found by its Subscription when not given

@@ -16,7 +16,10 @@ use toolbox_core::{Verb, VerbEnv, VerbName};
 
 use intent::Intent;
 
-/// Arguments of `cluster scale`.
+/// Have so many machines of an instance type
+///
+/// Uses the machine sets of that type; if there is none, derives one from a worker machine set that works. When a zone has
+/// none of that type left, or does not sell it, the next zone is tried. Waits for the machines and then for their nodes.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ScaleArgs {
     /// Instance type as the cloud spells it, such as g4dn.xlarge or Standard_NC4as_T4_v3
@@ -135,9 +138,10 @@ fn intent_step(plan: &mut Plan, cluster: &Cluster, spec: &ScaleSpec, after: Afte
         .deadline(ASK)
         .does(Effect::any(Act::Read, &kinds::MACHINE_SET, Some(machines::NAMESPACE)));
     let (cluster, spec) = (cluster.clone(), spec.clone());
-    plan.step(describe, after, |_, ()| async move {
+    plan.step(describe, after, |cx, ()| async move {
         let intent = intent::find(&cluster, &spec).await?;
         let what = intent.to_string();
+        cx.note(what.clone());
         Ok(Step::AlreadySo(intent, what))
     })
 }
