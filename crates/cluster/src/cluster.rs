@@ -61,7 +61,7 @@ pub struct Cluster {
 
 pub(crate) struct Shared {
     pub(crate) transport: Arc<Transport>,
-    hub: Arc<Hub>,
+    pub(crate) hub: Arc<Hub>,
     info: ClusterInfo,
     /// Kinds that are not among ours, learned from the server: (API version, kind).
     learned: Mutex<BTreeMap<(String, String), Kind>>,

@@ -1,7 +1,10 @@
 //! What can go wrong between us and the API server, and what to do about it.
 
+mod answer;
+#[cfg(test)]
+mod tests;
+
 use jiff::Timestamp;
-use serde_json::Value;
 use toolbox_engine::{Cause, Exit, FailureVerdict, ObjectRef, Why};
 
 /// A field that another manager owns.
@@ -230,73 +233,6 @@ impl ClusterError {
             | ClusterError::Certificate { server, .. } => ObjectRef::thing("server", server),
         }
     }
-
-    /// Reads a failed answer. `verb` is what was asked, `object` about what.
-    pub(crate) fn of_answer(code: u16, body: &[u8], verb: &'static str, object: &ObjectRef) -> Self {
-        let status: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
-        let text = |pointer: &str| {
-            let found = status.pointer(pointer).and_then(Value::as_str);
-            found.unwrap_or_default().to_owned()
-        };
-        let mut message = text("/message");
-        if message.is_empty() && status.is_null() {
-            let body = String::from_utf8_lossy(body);
-            message = body.trim().chars().take(500).collect();
-        }
-        let reason = text("/reason");
-        let object = object.clone();
-        let causes = status.pointer("/details/causes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let of_cause = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
-        match code {
-            404 if text("/details/name").is_empty() => ClusterError::NotServed { object },
-            404 => ClusterError::NotFound {
-                // A create in a namespace that is not there is answered about the namespace.
-                object: if text("/details/kind") == "namespaces" {
-                    ObjectRef::new("v1", "Namespace", None, &text("/details/name"))
-                } else {
-                    object
-                },
-            },
-            403 if causes.iter().any(|cause| cause["reason"] == "NamespaceTerminating") => {
-                ClusterError::Terminating { namespace: object.namespace.clone().unwrap_or_default(), object }
-            }
-            403 => ClusterError::Forbidden { user: between(&message, "User \"", "\""), object, verb, message },
-            409 if reason == "AlreadyExists" => ClusterError::AlreadyExists { object },
-            409 => ClusterError::Conflict {
-                fields: causes
-                    .iter()
-                    .filter(|cause| cause["reason"] == "FieldManagerConflict")
-                    .map(|cause| FieldConflict {
-                        manager: between(&of_cause(cause, "message"), "\"", "\"")
-                            .unwrap_or_else(|| of_cause(cause, "message")),
-                        field: of_cause(cause, "field"),
-                    })
-                    .collect(),
-                object,
-                message,
-            },
-            // A webhook that refuses answers 400 or 403 with its own words; those stay `Other` and `Forbidden`.
-            422 => ClusterError::Invalid {
-                causes: causes
-                    .iter()
-                    .map(|cause| FieldError { field: of_cause(cause, "field"), message: of_cause(cause, "message") })
-                    .collect(),
-                object,
-                message,
-            },
-            400 if reason == "BadRequest" && verb != "get" && verb != "list" && verb != "log" => {
-                ClusterError::Invalid { causes: Vec::new(), object, message }
-            }
-            410 => ClusterError::Expired { object, message },
-            _ => ClusterError::Other { object, code, reason, message },
-        }
-    }
-}
-
-fn between(text: &str, before: &str, after: &str) -> Option<String> {
-    let (_, rest) = text.split_once(before)?;
-    let (found, _) = rest.split_once(after)?;
-    Some(found.to_owned())
 }
 
 impl Cause for ClusterError {
@@ -408,70 +344,5 @@ impl From<ClusterError> for Why {
             ClusterError::Forbidden { message, user, .. } if user.is_some() => why.with("the API server says", message),
             _ => why,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn read(code: u16, body: &Value) -> ClusterError {
-        let object = ObjectRef::new("apps/v1", "Deployment", Some("ns"), "x");
-        ClusterError::of_answer(code, body.to_string().as_bytes(), "patch", &object)
-    }
-
-    #[test]
-    fn an_unknown_kind_is_not_a_missing_object() {
-        let object = ObjectRef::new("nvidia.com/v1", "ClusterPolicy", None, "gpu");
-        let plain = ClusterError::of_answer(404, b"404 page not found\n", "get", &object);
-        assert!(plain.is_not_served());
-        let unknown = json!({"reason": "NotFound", "details": {}, "code": 404,
-            "message": "the server could not find the requested resource"});
-        assert!(read(404, &unknown).is_not_served());
-        let missing = json!({"reason": "NotFound", "details": {"name": "x", "kind": "deployments"}});
-        assert!(matches!(read(404, &missing), ClusterError::NotFound { .. }));
-    }
-
-    #[test]
-    fn a_create_in_a_missing_namespace_is_about_the_namespace() {
-        let body = json!({"reason": "NotFound", "details": {"name": "ns", "kind": "namespaces"}});
-        assert_eq!(read(404, &body).object().to_string(), "Namespace/ns");
-    }
-
-    #[test]
-    fn a_conflict_names_the_other_manager_and_the_field() {
-        let body = json!({"reason": "Conflict", "message": "Apply failed", "details": {"causes": [
-            {"reason": "FieldManagerConflict", "message": "conflict with \"kubectl-edit\" using apps/v1", "field": ".spec.replicas"}]}});
-        let why = Why::from(read(409, &body));
-        assert_eq!(why.to_string(), "Deployment/ns/x: `kubectl-edit` owns .spec.replicas");
-        assert!(why.next.contains("--force-conflicts"));
-    }
-
-    #[test]
-    fn a_refused_object_prints_its_field_paths_and_is_a_configuration_error() {
-        let body = json!({"reason": "Invalid", "message": "long", "details": {"causes": [
-            {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.operator.deployGFD"}]}});
-        let why = Why::from(read(422, &body));
-        assert!(why.cause.contains("spec.operator.deployGFD: Required value"));
-        assert_eq!(why.exit, Exit::Configuration);
-    }
-
-    #[test]
-    fn a_missing_right_names_the_user() {
-        let body = json!({"reason": "Forbidden", "message":
-            "deployments.apps \"x\" is forbidden: User \"system:serviceaccount:ci:bot\" cannot patch resource"});
-        let why = Why::from(read(403, &body));
-        assert_eq!(why.cause, "`system:serviceaccount:ci:bot` may not patch it");
-        assert_eq!(why.exit, Exit::Access);
-    }
-
-    #[test]
-    fn a_terminating_namespace_is_not_a_missing_right() {
-        let body = json!({"reason": "Forbidden", "message": "because it is being terminated",
-            "details": {"causes": [{"reason": "NamespaceTerminating"}]}});
-        let why = Why::from(read(403, &body));
-        assert_eq!(why.code, "namespace-terminating");
-        assert_eq!(why.exit, Exit::Failed);
     }
 }

@@ -6,6 +6,8 @@ use serde_json::Value;
 use toolbox_engine::ObjectRef;
 use toolbox_engine::plan::Kind;
 
+use crate::object::Object;
+
 /// Which objects of a kind: everywhere or in a namespace, by labels, by fields, by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Query {
@@ -69,6 +71,21 @@ impl Query {
             str::to_owned,
         );
         self.kind.object(self.namespace.as_deref(), &name)
+    }
+
+    /// Whether it certainly asks for this object too; selectors that are not plain equalities are not understood.
+    pub(crate) fn covers(&self, object: &Object) -> bool {
+        let same_kind = object.kind() == self.kind.kind && object.api_version() == self.kind.api_version();
+        let same_place = self.namespace.is_none() || self.namespace.as_deref() == object.namespace();
+        let fields = self.fields.is_none() || self.name() == Some(object.name());
+        let labels = self.labels.as_deref().unwrap_or_default();
+        let has = |term: &str| match term.split_once('=') {
+            Some((key, value)) => object.label(key.trim()) == Some(value.trim_start_matches('=').trim()),
+            None => object.label(term).is_some(),
+        };
+        let labels = !labels.contains(['!', '(', ')', '<', '>'])
+            && labels.split(',').map(str::trim).filter(|term| !term.is_empty()).all(has);
+        same_kind && same_place && fields && labels
     }
 
     /// The path of the collection.
@@ -166,6 +183,17 @@ mod tests {
             with_parameters("/x", &[("labelSelector", "a in (b,c)".to_owned())]),
             "/x?labelSelector=a%20in%20%28b%2Cc%29"
         );
+    }
+
+    #[test]
+    fn a_query_covers_what_its_equalities_hold_for() {
+        let pod = Object::new(serde_json::json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "a", "namespace": "ns", "labels": {"app": "x", "tier": "y"}}}));
+        let covers = |labels: &str| Query::within(&kinds::POD, "ns").labels(labels).covers(&pod);
+        assert!(covers("app=x") && covers("app==x,tier") && Query::named(&kinds::POD, Some("ns"), "a").covers(&pod));
+        assert!(!covers("app=z") && !covers("other") && !covers("app!=z") && !covers("app in (x)"));
+        assert!(!Query::within(&kinds::POD, "elsewhere").covers(&pod) && !Query::all(&kinds::NODE).covers(&pod));
+        assert!(!Query::all(&kinds::POD).fields("spec.nodeName=n").covers(&pod));
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Script {
     }
 }
 
-pub(crate) fn cluster(script: &Script) -> Cluster {
+pub(crate) fn client(script: &Script) -> kube::Client {
     let script = script.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
         let script = script.clone();
@@ -62,7 +62,10 @@ pub(crate) fn cluster(script: &Script) -> Cluster {
             Ok::<_, std::io::Error>(Response::builder().status(status).body(Full::new(Bytes::from(body))).unwrap())
         }
     });
-    let client = kube::Client::new(service, "default");
+    kube::Client::new(service, "default")
+}
+
+pub(crate) fn cluster(script: &Script) -> Cluster {
     let info = ClusterInfo { server: "https://api.example.test:6443".to_owned(), ..ClusterInfo::default() };
-    Cluster::from_client(client, info, Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))
+    Cluster::from_client(client(script), info, Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))
 }

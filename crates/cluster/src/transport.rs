@@ -376,3 +376,6 @@ fn lost(error: &kube::Error) -> Failure {
     }
     Failure::Lost(root)
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,7 @@ use toolbox_engine::{Clock, ObjectRef, Why};
 use self::cause::ConnectCause;
 use self::kubeconfig::Chosen;
 use crate::cluster::{Cluster, ClusterInfo, parse};
+use crate::error::ClusterError;
 use crate::kinds;
 use crate::transport::{Call, Patience, Reload};
 
@@ -75,7 +76,7 @@ impl Cluster {
         let first = Patience { budget: patience.budget.min(FIRST_ANSWER), attempt: patience.attempt.min(FIRST_ANSWER) };
         let probe = Self::from_client_with(client.clone(), info.clone(), clock.clone(), first);
         info.version = probe.server_version().await?;
-        info.openshift_version = probe.openshift_version().await;
+        info.openshift_version = probe.openshift_version().await?;
         let again = options.clone();
         let reload: Reload = Box::new(move || {
             let options = again.clone();
@@ -98,16 +99,18 @@ impl Cluster {
         Ok(version["gitVersion"].as_str().unwrap_or("unknown").to_owned())
     }
 
-    async fn openshift_version(&self) -> Option<String> {
-        let found = self.get(&kinds::CLUSTER_VERSION, None, "version").await;
-        let version = found.ok().flatten()?;
+    /// OpenShift's version, if it is one. The first question that is not for everybody: credentials that are not
+    /// accepted show here and not in the middle of the work.
+    async fn openshift_version(&self) -> Result<Option<String>, Why> {
+        let version = match self.get(&kinds::CLUSTER_VERSION, None, "version").await {
+            Ok(Some(version)) => version,
+            Err(error @ ClusterError::Unauthorized { .. }) => return Err(error.into()),
+            Ok(None) | Err(_) => return Ok(None),
+        };
         // The newest that was completed: during an upgrade the desired one is not there yet.
-        let done = version
-            .list("/status/history")
-            .iter()
-            .find(|entry| entry["state"] == "Completed")
-            .and_then(|entry| entry["version"].as_str());
-        done.or_else(|| version.text("/status/desired/version")).map(str::to_owned)
+        let history = version.list("/status/history").iter();
+        let done = history.filter(|entry| entry["state"] == "Completed").find_map(|entry| entry["version"].as_str());
+        Ok(done.or_else(|| version.text("/status/desired/version")).map(str::to_owned))
     }
 }
 

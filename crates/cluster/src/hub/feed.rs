@@ -40,10 +40,26 @@ struct State {
     not_served: bool,
     /// Since when, and what, keeps us from knowing more.
     away: Option<(Timestamp, String)>,
+    explained: Option<String>,
     refused: Option<ClusterError>,
+    /// The newest version that was seen, as a number; versions of one server are comparable.
+    seen: u64,
+    /// The version of our own latest change that this watch has to show. Until it does, what it knows is older than
+    /// what we know, and the old state must not be taken for the answer to the change.
+    expected: u64,
+}
+
+/// A version as a number; 0 for servers whose versions are none.
+fn number(version: &str) -> u64 {
+    version.parse().unwrap_or(0)
 }
 
 impl State {
+    fn is_behind(&self) -> bool {
+        // A server whose versions are no numbers is believed as it is.
+        self.seen > 0 && self.seen < self.expected
+    }
+
     fn snapshot(&mut self) -> Arc<[Object]> {
         let objects = &self.objects;
         self.snapshot.get_or_insert_with(|| objects.values().cloned().collect()).clone()
@@ -76,7 +92,7 @@ impl Feed {
     }
 
     /// A whole list arrived: what is not in it is gone, whoever saw it go.
-    pub(super) fn replace(&self, items: Vec<Value>) {
+    pub(super) fn replace(&self, items: Vec<Value>, version: &str) {
         let objects: BTreeMap<Key, Object> = items
             .into_iter()
             .map(|item| Object::of_kind(item, &self.query.kind))
@@ -88,17 +104,20 @@ impl Feed {
                 || state.away.is_some()
                 || state.refused.is_some()
                 || state.objects != objects;
-            *state = State { objects, listed: true, ..State::default() };
-            news
+            let expected = state.expected;
+            *state = State { objects, listed: true, seen: number(version), expected, ..State::default() };
+            news || expected > 0
         });
     }
 
     /// Events arrived: all of one read at once, so that a storm wakes its waits once and not a thousand times.
-    pub(super) fn apply(&self, changes: Vec<Change>) {
-        if changes.is_empty() {
-            return;
-        }
+    pub(super) fn apply(&self, changes: Vec<Change>, version: &str) {
         self.update(|state| {
+            let was_behind = state.is_behind();
+            state.seen = state.seen.max(number(version));
+            if changes.is_empty() {
+                return was_behind && !state.is_behind();
+            }
             for change in changes {
                 match change {
                     Change::Put(object) => {
@@ -112,6 +131,14 @@ impl Feed {
             state.snapshot = None;
             true
         });
+    }
+
+    /// We changed an object: until the watch has come as far, it knows less than we do.
+    pub(super) fn expect(&self, object: &Object) {
+        if self.query.covers(object) {
+            let mut state = lock(&self.state);
+            state.expected = state.expected.max(number(object.resource_version()));
+        }
     }
 
     /// The server cannot be asked; the first such moment is kept.
@@ -132,9 +159,20 @@ impl Feed {
         });
     }
 
+    /// What was found out about the trouble; kept as long as it lasts.
+    pub(super) fn explain(&self, text: String) {
+        self.update(|state| {
+            state.explained = Some(text);
+            state.away.is_some()
+        });
+    }
+
     /// The server answers again.
     pub(super) fn back(&self) {
-        self.update(|state| state.away.take().is_some() | state.refused.take().is_some());
+        self.update(|state| {
+            state.explained = None;
+            state.away.take().is_some() | state.refused.take().is_some()
+        });
     }
 
     /// The kind is not part of the API, so there are no such objects.
@@ -166,7 +204,10 @@ impl Feed {
         }
         if let Some((since, text)) = &state.away {
             let since = since.strftime("%H:%M:%SZ").to_string();
-            let text = text.replace("{since}", &since);
+            let mut text = text.replace("{since}", &since);
+            if let Some(explained) = &state.explained {
+                text = format!("{text} ({explained})");
+            }
             let why = Why::waiting(self.query.object(), "api-unreachable", text).or_else(
                 FailureVerdict::Infrastructure,
                 "check that the API server is up and that this machine reaches it",
@@ -184,6 +225,10 @@ impl Feed {
         }
         if !state.listed {
             return View::Pending(Why::waiting(self.query.object(), "listing", "is being looked for"));
+        }
+        if state.is_behind() {
+            let text = "has just been changed, which is not seen yet";
+            return View::Pending(Why::waiting(self.query.object(), "catching-up", text));
         }
         View::Objects(state.snapshot())
     }

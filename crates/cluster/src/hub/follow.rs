@@ -10,8 +10,8 @@ use super::lines::{Event, Lines};
 use crate::conditions;
 use crate::kinds;
 use crate::list::list_once;
-use crate::object::Object;
-use crate::query::{Query, with_parameters};
+use crate::object::{Condition, Object};
+use crate::query::{Query, path, with_parameters};
 use crate::transport::{Call, Failure, pause};
 
 /// How long the server is asked to keep a watch open.
@@ -36,11 +36,16 @@ enum End {
 pub(super) async fn follow(feed: std::sync::Arc<Feed>) {
     let mut attempts = 0;
     let mut refused_since: Option<Timestamp> = None;
+    let mut watchable = true;
     loop {
         match list_once(&feed.transport, &feed.query).await {
             Ok((items, version)) => {
                 refused_since = None;
-                feed.replace(items);
+                feed.replace(items, &version);
+                if !watchable {
+                    feed.transport.clock.sleep(LIST_AGAIN).await;
+                    continue;
+                }
                 let started = feed.transport.clock.elapsed();
                 match watch(&feed, version).await {
                     End::ListAgain => {
@@ -50,7 +55,10 @@ pub(super) async fn follow(feed: std::sync::Arc<Feed>) {
                             feed.transport.clock.sleep(pause(attempts)).await;
                         }
                     }
-                    End::NotWatchable => feed.transport.clock.sleep(LIST_AGAIN).await,
+                    End::NotWatchable => {
+                        watchable = false;
+                        feed.transport.clock.sleep(LIST_AGAIN).await;
+                    }
                 }
             }
             Err(Failure::Said { code: 404, .. }) => {
@@ -62,6 +70,9 @@ pub(super) async fn follow(feed: std::sync::Arc<Feed>) {
             Err(failure) => {
                 attempts += 1;
                 trouble(&feed, &failure, &mut refused_since);
+                if attempts == 1 {
+                    aggregated(&feed, &failure).await;
+                }
                 let wait = failure.retry_after().unwrap_or_else(|| pause(attempts));
                 feed.transport.clock.sleep(wait).await;
             }
@@ -88,6 +99,25 @@ fn trouble(feed: &Feed, failure: &Failure, refused_since: &mut Option<Timestamp>
         feed.away(failure);
     } else {
         feed.refused(feed.transport.give_up(failure, since, "list", &feed.query.object()));
+    }
+}
+
+/// A group that another server answers for may be down on its own: then its registration says why.
+async fn aggregated(feed: &Feed, failure: &Failure) {
+    let kind = &feed.query.kind;
+    if !matches!(failure, Failure::Said { code: 503, .. }) || !kind.group.contains('.') {
+        return;
+    }
+    let name = format!("{}.{}", kind.version, kind.group);
+    let object = kinds::API_SERVICE.object(None, &name);
+    let call = Call::read("get", path(&kinds::API_SERVICE, None, &name), object);
+    let Ok(reply) = feed.transport.once(&call).await else { return };
+    let Ok(service) = serde_json::from_slice(&reply.body).map(|value| Object::of_kind(value, &kinds::API_SERVICE))
+    else {
+        return;
+    };
+    if let Some(available) = service.condition("Available").filter(Condition::is_false) {
+        feed.explain(format!("APIService {name} is not available: {}", available.text()));
     }
 }
 
@@ -215,7 +245,7 @@ async fn read(feed: &Feed, mut body: kube::client::Body, version: &mut String) -
             changes.push(object);
         }
         feed.transport.count_events(changes.len() as u64);
-        feed.apply(changes);
+        feed.apply(changes, version);
         if let Some(ending) = ending {
             return ending;
         }

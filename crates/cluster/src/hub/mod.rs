@@ -51,6 +51,15 @@ impl Hub {
     }
 }
 
+impl Hub {
+    /// We changed an object: the watches that show it have to catch up before they are believed again.
+    pub(crate) fn wrote(&self, object: &Object) {
+        for watch in lock(&self.running).values().filter_map(Weak::upgrade) {
+            watch.feed.expect(object);
+        }
+    }
+}
+
 /// Ends the watch when nobody looks at it any more.
 struct Running {
     feed: Arc<Feed>,

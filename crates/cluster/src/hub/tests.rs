@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::json;
 use toolbox_engine::Verdict;
 
+use super::feed::{Feed, View};
 use crate::testing::{Script, cluster};
 use crate::{Object, Query, kinds};
 
@@ -43,4 +44,37 @@ async fn equal_queries_share_a_watch_and_a_deletion_between_lists_is_seen() {
     changes.changed().await.unwrap();
     assert_eq!(names(&two.objects()), ["b"]);
     assert_eq!(one.judge(|objects| Verdict::Done(objects.len())), Verdict::Done(1));
+}
+
+fn map(value: &str, version: &str) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns", "resourceVersion": version},
+        "data": {"k": value}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_old_state_is_not_taken_for_the_answer_to_our_own_change() {
+    let cluster = cluster(&Script::new());
+    let query = Query::within(&kinds::CONFIG_MAP, "ns");
+    let feed = Feed::new(query, cluster.shared.transport.clone(), std::sync::Weak::new());
+    let value = || match feed.view() {
+        View::Objects(objects) => objects[0].text("/data/k").unwrap().to_owned(),
+        View::Pending(why) => why.code.into_owned(),
+        View::NotServed(_) | View::Failed(_) => panic!("neither"),
+    };
+    feed.replace(vec![map("old", "5")], "5");
+    assert_eq!(value(), "old");
+    feed.expect(&Object::new(map("new", "7")));
+    assert_eq!(value(), "catching-up");
+    feed.apply(Vec::new(), "6");
+    assert_eq!(value(), "catching-up");
+    let mut version = feed.version.subscribe();
+    version.borrow_and_update();
+    feed.apply(Vec::new(), "8");
+    assert!(version.has_changed().unwrap(), "waits are told");
+    assert_eq!(value(), "old");
+    // Something of another place has no part in it.
+    let mut elsewhere = map("x", "9");
+    elsewhere["metadata"]["namespace"] = "other".into();
+    feed.expect(&Object::new(elsewhere));
+    assert_eq!(value(), "old");
 }

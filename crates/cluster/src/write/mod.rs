@@ -187,7 +187,11 @@ impl Cluster {
         for warning in &answer.warnings {
             cx.note(format!("{}: {warning}", named(&call.object)));
         }
-        Ok((Object::new(parse(&answer.body, &call.object)?), answer))
+        let object = Object::new(parse(&answer.body, &call.object)?);
+        if !cx.dry() {
+            self.shared.hub.wrote(&object);
+        }
+        Ok((object, answer))
     }
 }
 

@@ -4,10 +4,26 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolbox_engine::plan::{Plan, RunOptions, run};
-use toolbox_engine::{Clock, Exit, Step, StepSpec};
+use toolbox_engine::{Clock, Step, StepSpec};
 
 use super::*;
 use crate::testing::{Script, cluster};
+
+async fn step<R>(cluster: &Cluster, what: impl FnOnce(StepCx, Cluster) -> R + Send + 'static) -> Result<Applied, Why>
+where
+    R: Future<Output = Result<Applied, Why>> + Send + 'static,
+{
+    let found = Arc::new(std::sync::Mutex::new(None));
+    let (keep, cluster) = (found.clone(), cluster.clone());
+    let mut plan = Plan::new("test");
+    plan.step(StepSpec::change("make", "make"), (), move |cx, ()| async move {
+        *keep.lock().unwrap() = Some(what(cx, cluster).await?);
+        Ok(Step::Changed((), String::new()))
+    });
+    let outcome = run(plan, RunOptions::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))).await;
+    let found = found.lock().unwrap().take();
+    found.ok_or_else(|| outcome.why.unwrap())
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_create_whose_answer_was_lost_is_looked_for_before_it_is_repeated() {
@@ -31,19 +47,49 @@ async fn a_create_whose_answer_was_lost_is_looked_for_before_it_is_repeated() {
         }
     });
     let cluster = cluster(&script).with_run_id("run-1");
-    let mut plan = Plan::new("test");
-    plan.step(StepSpec::change("make", "make"), (), {
-        let cluster = cluster.clone();
-        move |cx, ()| async move {
-            let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "burn", "namespace": "ns"}});
-            let applied = cluster.create(&cx, pod).await?;
-            assert_eq!(applied.change, Change::Created);
-            assert_eq!(applied.object.label(MANAGED_BY), Some(MANAGER));
-            assert_eq!(applied.object.annotation(RUN), Some("run-1"));
-            Ok(Step::Changed((), applied.what()))
-        }
-    });
-    let outcome = run(plan, RunOptions::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))).await;
-    assert_eq!(outcome.exit, Exit::Done, "{:?}", outcome.why);
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "burn", "namespace": "ns"}});
+    let applied = step(&cluster, |cx, cluster| async move { cluster.create(&cx, pod).await }).await.unwrap();
+    assert_eq!(applied.change, Change::Created);
+    assert_eq!(applied.what(), "created Pod ns/burn");
+    assert_eq!(applied.object.label(MANAGED_BY), Some(MANAGER));
+    assert_eq!(applied.object.annotation(RUN), Some("run-1"));
     assert_eq!(cluster.traffic().requests["create"], 1);
+}
+
+/// A server that answers by the second of its clock.
+fn by_time(
+    script: &Script,
+    clock: Clock,
+    answer: impl Fn(u64, &crate::testing::Asked) -> (u16, Value) + Send + Sync + 'static,
+) {
+    script.answer(move |asked| Ok(answer(clock.elapsed().as_secs(), asked)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_and_a_webhook_that_are_just_starting_get_some_seconds() {
+    let script = Script::new();
+    let cluster = cluster(&script);
+    by_time(&script, cluster.clock().clone(), |second, asked| match (second, &*asked.method) {
+        (0..8, _) => (404, json!("404 page not found")),
+        (_, "GET") => (404, json!({"reason": "NotFound", "details": {"name": "gpu"}})),
+        (8..15, _) => {
+            (500, json!({"reason": "InternalError", "message": "failed calling webhook \"x\": connection refused"}))
+        }
+        _ => (201, asked.json()),
+    });
+    let policy = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "gpu"}});
+    let done = step(&cluster, |cx, cluster| async move { cluster.apply(&cx, policy).await }).await.unwrap();
+    assert_eq!(done.change, Change::Created);
+    assert!((15..20).contains(&cluster.clock().elapsed().as_secs()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_never_comes_is_said_not_to_be_served() {
+    let script = Script::new();
+    let cluster = cluster(&script);
+    script.answer(|_| Ok((404, json!("404 page not found"))));
+    let policy = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "gpu"}});
+    let why = step(&cluster, |cx, cluster| async move { cluster.apply(&cx, policy).await }).await.unwrap_err();
+    assert_eq!(why.code, "kind-not-served");
+    assert!(cluster.clock().elapsed() < Duration::from_secs(31));
 }

@@ -4,6 +4,7 @@
 
 mod access;
 mod common;
+mod connecting;
 mod troubles;
 mod watching;
 mod writing;

@@ -155,3 +155,23 @@ async fn a_kind_that_is_not_served_any_more_has_no_objects() {
     done.unwrap();
     assert!(stage.clock.elapsed().as_secs() < 30);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_after_our_own_change_looks_at_the_changed_object() {
+    let stage = Stage::new();
+    stage.make_map("a", "old").await;
+    let seen = stage.step(|cx, cluster| async move {
+        let maps = cluster.watch(Query::named(&kinds::CONFIG_MAP, Some("default"), "a"));
+        let value = || {
+            maps.judge_one(|map| match map.and_then(|map| map.text("/data/k")) {
+                Some(value) => Verdict::Done(value.to_owned()),
+                None => Verdict::Pending(Why::waiting(maps.query().object(), "absent", "has not appeared")),
+            })
+        };
+        let before = cx.wait(maps.changes(), value).await?;
+        cluster.patch(&cx, &kinds::CONFIG_MAP, Some("default"), "a", json!({"data": {"k": "new"}})).await?;
+        let after = cx.wait(maps.changes(), value).await?;
+        Ok((before, after))
+    });
+    assert_eq!(seen.await.unwrap(), ("old".to_owned(), "new".to_owned()));
+}
