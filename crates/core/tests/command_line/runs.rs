@@ -13,7 +13,6 @@ fn a_verb_in_the_rehearsal_says_what_it_did_and_where_its_files_are() {
     cluster: https://rehearsal.invalid:6443 (OpenShift 4.11.27, Kubernetes v1.24.17), from the rehearsal
     run directory: [DIR]/000__demo__put
          0s  changed  demo.apply: created ConfigMap default/hello
-         0s  waits    demo.wait: ConfigMap/default/hello: is being looked for
          0s  ok       demo.wait: it is there
     passed: demo put in 0s (1 changed, 1 already so)
     run directory: [DIR]/000__demo__put

@@ -11,6 +11,9 @@ use super::lines::show;
 /// Leftovers that are listed one by one; the rest is counted.
 const LISTED: usize = 12;
 
+/// Seconds that nobody cares about.
+const SHORT: f64 = 0.05;
+
 /// Everything that the last words are made of.
 pub(crate) struct Ending<'a> {
     /// The run, from its events.
@@ -79,15 +82,10 @@ impl Ending<'_> {
         lines.push(self.result(paint));
         let summary = self.record.summary();
         // What a failed run waited for is in its reasons; where its time went is of no use.
-        if self.exit == Exit::Done && summary.critical_path.len() > 1 {
-            let steps: Vec<String> = summary
-                .critical_path
-                .iter()
-                .map(|id| {
-                    let took = self.record.step(id).and_then(StepRecord::duration_s);
-                    format!("{id} {}", show(took.unwrap_or_default()))
-                })
-                .collect();
+        if self.exit == Exit::Done && summary.critical_path_s >= SHORT {
+            let took = |id: &String| self.record.step(id).and_then(StepRecord::duration_s).unwrap_or_default();
+            let steps = summary.critical_path.iter().filter(|id| took(id) >= SHORT);
+            let steps: Vec<String> = steps.map(|id| format!("{id} {}", show(took(id)))).collect();
             lines.push(format!("critical path: {}", steps.join(" > ")));
         }
         for version in &self.record.versions {

@@ -82,6 +82,8 @@ impl Lines {
                 }
                 Vec::new()
             }
+            // The first look takes a moment and is no news.
+            Event::Pending { why, .. } if why.code == "listing" => Vec::new(),
             Event::Pending { step, why } => {
                 let since = self.since(step, t);
                 let text = if since < 1.0 { why.to_string() } else { format!("{why} ({})", show(since)) };
