@@ -17,6 +17,8 @@ pub(super) struct Lines {
 struct Known {
     title: String,
     started: Option<f64>,
+    /// The reason that was shown last.
+    waits: String,
 }
 
 /// How a line begins: what kind of news it is.
@@ -85,8 +87,16 @@ impl Lines {
             // The first look takes a moment and is no news.
             Event::Pending { why, .. } if why.code == "listing" => Vec::new(),
             Event::Pending { step, why } => {
+                let text = why.to_string();
+                if let Some(known) = self.steps.get_mut(step) {
+                    // A reason may change in its evidence only, which is for the record.
+                    if known.waits == text {
+                        return Vec::new();
+                    }
+                    known.waits.clone_from(&text);
+                }
                 let since = self.since(step, t);
-                let text = if since < 1.0 { why.to_string() } else { format!("{why} ({})", show(since)) };
+                let text = if since < 1.0 { text } else { format!("{text} ({})", show(since)) };
                 vec![self.line(t, Word::Waits, Some(step), &text)]
             }
             Event::Note { step, text } => vec![self.line(t, Word::Note, step.as_deref(), text)],
@@ -166,7 +176,7 @@ impl Lines {
     }
 
     fn learn(&mut self, step: &PlannedStep) {
-        let known = Known { title: step.title.clone(), started: None };
+        let known = Known { title: step.title.clone(), started: None, waits: String::new() };
         self.steps.insert(step.id.clone(), known);
     }
 }

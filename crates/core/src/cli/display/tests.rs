@@ -12,7 +12,7 @@ struct Sink(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).write(bytes)
     }
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())

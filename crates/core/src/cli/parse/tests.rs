@@ -74,10 +74,7 @@ fn understood(app: &App, words: &[&str], env: &[(&str, &str)]) -> Parsed {
 
 fn said(app: &App, words: &[&str], env: &[(&str, &str)]) -> String {
     let parsed = understood(app, words, env);
-    let matches = match &parsed.asked {
-        Asked::Verb(matches) | Asked::Rehearse(_, Some(matches)) => matches,
-        _ => panic!("no verb"),
-    };
+    let (Asked::Verb(matches) | Asked::Rehearse(_, Some(matches))) = &parsed.asked else { panic!("no verb") };
     match app.verb(matches) {
         Some(Ok(verb)) => verb.name().command,
         Some(Err(_)) | None => panic!("no verb"),

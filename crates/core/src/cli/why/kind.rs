@@ -39,14 +39,12 @@ pub(super) async fn parse(cluster: &Cluster, text: &str) -> Result<(Kind, String
     if let Some((api_version, kind)) = kind.rsplit_once('/') {
         return Ok((cluster.kind(api_version, kind).await?, name.to_owned()));
     }
-    match known(kind) {
-        Some(kind) => Ok((kind, name.to_owned())),
-        None => {
-            let mut all: Vec<String> = kinds::ALL.iter().map(|kind| kind.kind.to_lowercase()).collect();
-            all.sort();
-            Err(wrong(format!("`{kind}` is no kind that is known here; known are {}", all.join(", "))))
-        }
+    if let Some(kind) = known(kind) {
+        return Ok((kind, name.to_owned()));
     }
+    let mut all: Vec<String> = kinds::ALL.iter().map(|kind| kind.kind.to_lowercase()).collect();
+    all.sort();
+    Err(wrong(format!("`{kind}` is no kind that is known here; known are {}", all.join(", "))))
 }
 
 fn known(word: &str) -> Option<Kind> {
