@@ -32,25 +32,25 @@ pub use wait::{StackReady, WaitArgs, WaitSpec, steps as wait_steps};
 
 /// The verbs of the GPU Operator.
 #[derive(Clone, Debug, clap::Subcommand)]
+#[expect(missing_docs, reason = "a verb's help is the text of its arguments, and text here would hide it")]
 pub enum GpuOperatorCommand {
-    /// Install the GPU Operator from OperatorHub and create its ClusterPolicy
     #[command(alias = "deploy_from_operatorhub")]
     DeployFromOperatorhub(DeployArgs),
-    /// Remove the GPU Operator that OperatorHub installed
     #[command(alias = "undeploy_from_operatorhub")]
     UndeployFromOperatorhub(UndeployArgs),
-    /// Wait until the driver and everything else works on every GPU node
     #[command(alias = "wait_deployment")]
     WaitDeployment(WaitArgs),
-    /// Burn every GPU of every GPU node, and check its results
     #[command(alias = "run_gpu_burn")]
     RunGpuBurn(BurnArgs),
-    /// Save the state of the GPU stack: lists, YAML, logs and descriptions
     #[command(alias = "capture_deployment_state")]
     CaptureDeploymentState(CaptureArgs),
-    /// Print the version of the installed GPU Operator
     #[command(alias = "get_csv_version")]
     GetCsvVersion(VersionArgs),
+}
+
+/// `1 node`, `2 nodes`.
+fn count(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
 /// A step that reads and decides: it has the time that an API server may need to come back.

@@ -173,7 +173,7 @@ impl Traces {
     }
 
     /// Why there is none, in terms of what was looked at.
-    pub(crate) fn absence(&self, hints: &Hints) -> Why {
+    pub(crate) fn absence(hints: &Hints) -> Why {
         let place = hints.namespace.as_deref().map_or_else(String::new, |namespace| format!(" in {namespace}"));
         let looked = format!("no Subscription, CSV or pod of it{place}");
         Why::new(subscription_kind(), &StackCause::NotInstalled { looked })
@@ -207,7 +207,7 @@ pub(crate) fn locate(plan: &mut Plan, cluster: &Cluster, id: &str, hints: &Hints
                 let what = operator.to_string();
                 Ok(Step::AlreadySo(operator, what))
             }
-            None => Err(traces.absence(&hints)),
+            None => Err(Traces::absence(&hints)),
         }
     })
 }
@@ -300,7 +300,7 @@ mod tests {
         let found = Traces { pods: vec![pod], ..Traces::default() };
         let operator = found.operator(&Hints::default()).unwrap().unwrap();
         assert_eq!(operator.to_string(), "22.9.0 in gpu-operator");
-        let why = Traces::default().absence(&Hints::default());
+        let why = Traces::absence(&Hints::default());
         assert_eq!(why.code, "operator-not-installed");
     }
 }

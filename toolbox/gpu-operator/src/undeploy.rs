@@ -1,5 +1,6 @@
 //! `gpu-operator undeploy-from-operatorhub`: what belongs to the operator goes, in an order that lets it clean up.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
@@ -79,7 +80,7 @@ fn report(found: &Found) -> Report {
         format!("removed {}", went.join(", "))
     };
     for stays in &found.stays {
-        text.push_str(&format!("\nstays: {stays}"));
+        let _ = write!(text, "\nstays: {stays}");
     }
     Report { text, json: json!({"removed": went, "stays": found.stays}) }
 }

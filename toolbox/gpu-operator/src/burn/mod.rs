@@ -14,6 +14,7 @@ use toolbox_core::engine::why::Evidence;
 use toolbox_core::engine::{ObjectRef, Plan, Report, Step, StepCx, StepSpec, Why};
 use toolbox_core::{Verb, VerbEnv, VerbName};
 
+use crate::count;
 use crate::names::{BURN_IMAGE, BURN_NAMESPACE};
 use pod::{APP, BurnNode, CONTAINER};
 pub(crate) use pod::{allocatable_gpus, is_gpu_node};
@@ -116,7 +117,7 @@ fn nodes_step(plan: &mut Plan, cluster: &Cluster, after: After) -> Out<Vec<BurnN
         match pod::burn_nodes(&nodes) {
             Ok(found) => {
                 let text: Vec<String> =
-                    found.iter().map(|node| format!("{} ({} GPUs)", node.name, node.gpus)).collect();
+                    found.iter().map(|node| format!("{} ({})", node.name, count(node.gpus as usize, "GPU"))).collect();
                 Ok(Step::AlreadySo(found, text.join(", ")))
             }
             Err((node, cause)) => {
@@ -168,7 +169,7 @@ fn pods_step(
             remember(&temporary, &applied.object);
             made.push(applied.object);
         }
-        let what = format!("{} pods in namespace {BURN_NAMESPACE}", made.len());
+        let what = format!("{} in namespace {BURN_NAMESPACE}", count(made.len(), "pod"));
         Ok(Step::Changed(made, what))
     })
 }
@@ -228,7 +229,7 @@ fn burn_step(
             return Err(first);
         }
         let gpus: u32 = burnt.iter().map(|(_, gpus)| gpus).sum();
-        let what = format!("{gpus} GPUs on {} nodes are good", burnt.len());
+        let what = format!("{} on {} good", count(gpus as usize, "GPU"), count(burnt.len(), "node"));
         Ok(Step::AlreadySo(Burnt { nodes: burnt }, what))
     })
 }
@@ -330,7 +331,7 @@ fn clean_up(plan: &mut Plan, cluster: &Cluster, temporary: Temporary) {
         }
         match failed {
             Some(why) => Err(why),
-            None => Ok(Step::Changed((), format!("{} objects deleted", made.len()))),
+            None => Ok(Step::Changed((), format!("{} deleted", count(made.len(), "object")))),
         }
     });
 }

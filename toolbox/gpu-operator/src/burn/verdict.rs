@@ -63,7 +63,7 @@ impl Judge {
         if let Some(verdict) = self.place(pod, now) {
             return verdict;
         }
-        match self.troubles.first(&[pod]) {
+        match self.troubles.first(&[pod], now) {
             Some(why) => Verdict::Failed(why),
             None => Verdict::Pending(progress(pod)),
         }

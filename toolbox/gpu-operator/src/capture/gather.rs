@@ -37,7 +37,7 @@ pub fn must_gather_finalizer(plan: &mut Plan, cluster: &Cluster, hints: &Hints) 
     let (cluster, hints) = (cluster.clone(), hints.clone());
     plan.finalizer(describe, move |cx| async move {
         let collector = Collector::new(&cx, &cluster, "");
-        let namespaces = namespaces(&collector, &cluster, &hints).await;
+        let namespaces = Box::pin(namespaces(&collector, &cluster, &hints)).await;
         let all = &collector;
         let wide = CLUSTER_WIDE.iter().map(|kind| {
             let file = format!("cluster-scoped/{}.yaml", kind.full_name());
@@ -51,8 +51,9 @@ pub fn must_gather_finalizer(plan: &mut Plan, cluster: &Cluster, hints: &Hints) 
         });
         tokio::join!(join_all(wide.collect::<Vec<_>>()), join_all(narrow.collect::<Vec<_>>()));
         let gathered = collector.finish(None);
-        let missing: String = gathered.missing.iter().map(|(file, reason)| format!("{file}: {reason}\n")).collect();
-        cx.file("missing.txt", missing);
+        let missing: Vec<String> =
+            gathered.missing.iter().map(|(file, reason)| format!("{file}: {reason}\n")).collect();
+        cx.file("missing.txt", missing.concat());
         let what = format!("{} files about {}", gathered.files.len(), namespaces.join(", "));
         Ok(Step::AlreadySo((), what))
     });
@@ -60,7 +61,7 @@ pub fn must_gather_finalizer(plan: &mut Plan, cluster: &Cluster, hints: &Hints) 
 
 /// The namespaces to look into: those of the operator that is there, else those where it usually is.
 async fn namespaces(collector: &Collector, cluster: &Cluster, hints: &Hints) -> Vec<String> {
-    let traces = collector.limited("the operator", Traces::read(cluster)).await;
+    let traces = collector.limited("the operator", Box::pin(Traces::read(cluster))).await;
     let operator = traces.ok().and_then(|traces| traces.operator(hints).ok().flatten());
     let mut found = match operator {
         Some(operator) => vec![operator.namespace, operator.operand_namespace],

@@ -1,5 +1,7 @@
 //! What is captured: the items and their files.
 
+use std::fmt::Write as _;
+
 use futures::future::join_all;
 use serde_json::Value;
 use toolbox_core::cluster::{Object, Query, kinds};
@@ -183,7 +185,7 @@ async fn logs(collector: &Collector, file: &str, pods: &[Object]) {
         let life = if previous { ", previous" } else { "" };
         let place = format!("[pod/{}/{container}{life}]", pod.name());
         match log {
-            Ok(log) => log.lines().map(|line| format!("{place} {line}\n")).collect(),
+            Ok(log) => log.lines().flat_map(|line| [place.as_str(), " ", line, "\n"]).collect(),
             Err(reason) => format!("{place} no log: {reason}\n"),
         }
     });
@@ -222,7 +224,7 @@ pub(super) fn versions(cx: &StepCx, collector: &Collector, operator: &Operator, 
     cx.version("gpu-operator", asked, Some(found));
     let mut text = format!("version: {found}\n");
     if let Some(asked) = asked {
-        text.push_str(&format!("asked: {asked}\n"));
+        let _ = writeln!(text, "asked: {asked}");
         if asked.trim_start_matches('v') != found && asked != "latest" {
             cx.warn("operator_version", format!("version {asked} was asked for, and {found} is installed"));
         }
@@ -233,12 +235,12 @@ pub(super) fn versions(cx: &StepCx, collector: &Collector, operator: &Operator, 
             .or_else(|| csv.annotation("containerImage"));
         if let Some(image) = image {
             cx.version("gpu-operator image", None, Some(image));
-            text.push_str(&format!("image: {image}\n"));
+            let _ = writeln!(text, "image: {image}");
         }
     }
     if let Some((_, commit)) = found.split_once("-git.") {
         cx.version("gpu-operator commit", None, Some(commit));
-        text.push_str(&format!("commit: {commit}\n"));
+        let _ = writeln!(text, "commit: {commit}");
     }
     collector.write("gpu_operator.versions.txt", &text);
 }

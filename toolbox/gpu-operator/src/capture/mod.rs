@@ -9,6 +9,8 @@ mod gather;
 mod items;
 mod table;
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 use toolbox_core::cluster::{Cluster, Object, kinds};
 use toolbox_core::engine::plan::{Act, After, Effect, Out};
@@ -67,9 +69,9 @@ impl Captured {
         let version = self.version.as_deref().unwrap_or("MISSING");
         let mut text = format!("operator {version}, {} files", self.files.len());
         if !self.missing.is_empty() {
-            text.push_str(&format!(", {} missing:", self.missing.len()));
+            let _ = write!(text, ", {} missing:", self.missing.len());
             for (file, reason) in &self.missing {
-                text.push_str(&format!("\n  {file}: {reason}"));
+                let _ = write!(text, "\n  {file}: {reason}");
             }
         }
         Report { text, json: self.manifest() }
@@ -106,7 +108,7 @@ fn describe(id: &str) -> StepSpec {
 pub fn steps(plan: &mut Plan, cluster: &Cluster, spec: &CaptureSpec, after: After) -> Out<Captured> {
     let (cluster, spec) = (cluster.clone(), spec.clone());
     plan.step(describe("gpu-operator.capture"), after, |cx, ()| async move {
-        let captured = capture(&cx, &cluster, &spec).await;
+        let captured = Box::pin(capture(&cx, &cluster, &spec)).await;
         let what = captured.report().text;
         let what = what.lines().next().unwrap_or_default().to_owned();
         Ok(Step::AlreadySo(captured, what))
@@ -117,7 +119,7 @@ pub fn steps(plan: &mut Plan, cluster: &Cluster, spec: &CaptureSpec, after: Afte
 pub fn finalizer(plan: &mut Plan, cluster: &Cluster, spec: &CaptureSpec) {
     let (cluster, spec) = (cluster.clone(), spec.clone());
     plan.finalizer(describe("gpu-operator.capture"), |cx| async move {
-        let captured = capture(&cx, &cluster, &spec).await;
+        let captured = Box::pin(capture(&cx, &cluster, &spec)).await;
         let what = captured.report().text;
         let what = what.lines().next().unwrap_or_default().to_owned();
         Ok(Step::AlreadySo((), what))
@@ -127,16 +129,16 @@ pub fn finalizer(plan: &mut Plan, cluster: &Cluster, spec: &CaptureSpec) {
 /// Captures. Never fails: what is missing is part of the answer.
 pub(crate) async fn capture(cx: &StepCx, cluster: &Cluster, spec: &CaptureSpec) -> Captured {
     let collector = Collector::new(cx, cluster, &spec.folder);
-    let traces = collector.limited("the operator", Traces::read(cluster)).await;
+    let traces = collector.limited("the operator", Box::pin(Traces::read(cluster))).await;
     let operator = match traces {
         Ok(traces) => match traces.operator(&spec.hints) {
             Ok(Some(operator)) => Ok(operator),
-            Ok(None) => Err(traces.absence(&spec.hints).cause),
+            Ok(None) => Err(Traces::absence(&spec.hints).cause),
             Err(why) => Err(why.cause),
         },
         Err(problem) => Err(problem),
     };
-    items::collect(&collector, operator.as_ref().ok(), spec).await;
+    Box::pin(items::collect(&collector, operator.as_ref().ok(), spec)).await;
     let version = operator.as_ref().ok().map(|operator| operator.version.to_string());
     match &operator {
         Ok(operator) => {
@@ -147,10 +149,10 @@ pub(crate) async fn capture(cx: &StepCx, cluster: &Cluster, spec: &CaptureSpec) 
     }
     let captured = collector.finish(version);
     let manifest = serde_json::to_string_pretty(&captured.manifest()).unwrap_or_default();
-    let lines: String = captured.missing.iter().map(|(file, reason)| format!("{file}: {reason}\n")).collect();
+    let lines: Vec<String> = captured.missing.iter().map(|(file, reason)| format!("{file}: {reason}\n")).collect();
     let place = |name: &str| collect::place(&spec.folder, name);
     cx.file(&place("capture.json"), format!("{manifest}\n"));
-    cx.file(&place("missing.txt"), lines);
+    cx.file(&place("missing.txt"), lines.concat());
     captured
 }
 

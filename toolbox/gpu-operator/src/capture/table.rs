@@ -1,5 +1,6 @@
 //! Lists as `kubectl get` shows them.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -177,7 +178,7 @@ pub(crate) fn images(pods: &[Object]) -> String {
         let containers = pod.list("/spec/initContainers").iter().chain(pod.list("/spec/containers"));
         let images: Vec<&str> =
             containers.filter_map(|container| container.get("image").and_then(Value::as_str)).collect();
-        text.push_str(&format!("{}/{}: {}\n", pod.namespace().unwrap_or(""), pod.name(), images.join(" ")));
+        let _ = writeln!(text, "{}/{}: {}", pod.namespace().unwrap_or(""), pod.name(), images.join(" "));
     }
     text
 }

@@ -25,12 +25,8 @@ pub(crate) enum StackCause {
     NoToolkitTag { os: String, tags: Vec<String> },
     /// The driver container crashes for another reason.
     DriverCrash { line: String, node: String, restarts: i64 },
-    /// Another container crashes.
-    Crash { container: String, node: String, restarts: i64, exit_code: i64 },
-    /// An image cannot be pulled.
-    ImagePull { image: String, container: String, message: String },
     /// A check in the validator failed.
-    ValidationFailed { check: String, node: String, exit_code: i64 },
+    ValidationFailed { check: String, node: String, last: String },
     /// The namespace lacks the monitoring label although this version sets it.
     NotMonitored { version: String },
 }
@@ -48,8 +44,6 @@ impl Cause for StackCause {
             StackCause::NoKernelHeaders { .. } => "no-kernel-headers",
             StackCause::NoToolkitTag { .. } => "no-driver-toolkit-tag",
             StackCause::DriverCrash { .. } => "driver-crash-loop",
-            StackCause::Crash { .. } => "crash-loop",
-            StackCause::ImagePull { .. } => "image-pull-failure",
             StackCause::ValidationFailed { .. } => "validator-failed",
             StackCause::NotMonitored { .. } => "namespace-not-monitored",
         }
@@ -86,14 +80,8 @@ impl Cause for StackCause {
             StackCause::DriverCrash { line, node, restarts } => {
                 format!("the driver on node {node} crashed {restarts} times, last with: {line}")
             }
-            StackCause::Crash { container, node, restarts, exit_code } => {
-                format!("container {container} on node {node} crashed {restarts} times (exit status {exit_code})")
-            }
-            StackCause::ImagePull { image, container, message } => {
-                format!("image {image} of container {container} cannot be pulled: {message}")
-            }
-            StackCause::ValidationFailed { check, node, exit_code } => {
-                format!("{check} fails on node {node} (exit status {exit_code})")
+            StackCause::ValidationFailed { check, node, last } => {
+                format!("{check} fails on node {node} ({last})")
             }
             StackCause::NotMonitored { version } => format!(
                 "lacks the label openshift.io/cluster-monitoring, which version {version} sets itself, so its metrics are not collected"
@@ -129,10 +117,6 @@ impl Cause for StackCause {
             StackCause::DriverCrash { .. } => {
                 "read the driver's log in the run directory; the fault is in the driver image or the GPU"
             }
-            StackCause::Crash { .. } => "read the container's log in the run directory",
-            StackCause::ImagePull { .. } => {
-                "check that the image exists and that the cluster's pull secret may read it"
-            }
             StackCause::ValidationFailed { .. } => {
                 "read the check's log below; the driver pod looks healthy even when the card is broken"
             }
@@ -152,9 +136,8 @@ impl Cause for StackCause {
             | StackCause::NoClusterPolicy
             | StackCause::Ignored { .. }
             | StackCause::Tainted { .. } => FailureVerdict::Configuration,
-            StackCause::NoToolkitTag { .. } | StackCause::ImagePull { .. } => FailureVerdict::Infrastructure,
-            StackCause::Crash { .. }
-            | StackCause::NoKernelHeaders { .. }
+            StackCause::NoToolkitTag { .. } => FailureVerdict::Infrastructure,
+            StackCause::NoKernelHeaders { .. }
             | StackCause::DriverCrash { .. }
             | StackCause::ValidationFailed { .. }
             | StackCause::NotMonitored { .. } => FailureVerdict::Product,
@@ -168,12 +151,12 @@ impl Cause for StackCause {
 
 /// Sorts a crashed driver by what its last log lines say.
 pub(crate) fn classify_driver_crash(log: &str, node: &str, restarts: i64) -> StackCause {
-    let interesting = |line: &&str| {
+    let interesting = |line: &str| {
         let line = line.to_ascii_lowercase();
         ["error", "fail", "unable", "could not", "not found"].iter().any(|word| line.contains(word))
     };
     let lines: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let line = lines.iter().rev().copied().find(|line| interesting(&line));
+    let line = lines.iter().rev().copied().find(|line| interesting(line));
     let line = line.or(lines.last().copied());
     let Some(line) = line else {
         return StackCause::DriverCrash { line: "nothing in its log".to_owned(), node: node.to_owned(), restarts };

@@ -10,6 +10,7 @@ use super::sets::{self, Late};
 use super::trouble::{self, Troubles};
 use crate::burn::{allocatable_gpus, is_gpu_node};
 use crate::capture::{pod_status, pods_of};
+use crate::count;
 use crate::names::{GPU_COUNT, GPU_RESOURCE};
 use crate::version::OperatorVersion;
 
@@ -21,6 +22,7 @@ pub(crate) struct Look<'a> {
     pub(crate) policies: &'a [Object],
     pub(crate) sets: &'a [Object],
     pub(crate) pods: &'a [Object],
+    pub(crate) now: jiff::Timestamp,
 }
 
 impl Look<'_> {
@@ -60,14 +62,14 @@ impl Look<'_> {
                 return Verdict::Done("the ClusterPolicy asks for no driver".to_owned());
             }
             let drivers: Vec<&Object> = self.pods.iter().filter(|pod| trouble::is_driver_pod(pod)).collect();
-            if let Some(why) = troubles.first(&drivers) {
+            if let Some(why) = troubles.first(&drivers, self.now) {
                 return Verdict::Failed(why);
             }
             let late = self.late(policy, &gpu_nodes);
             let driver = late.iter().find(|late| sets::is_driver(&late.name));
             match driver {
-                Some(late) => self.waits_for(late),
-                None => Verdict::Done(format!("the driver is loaded on {} nodes", gpu_nodes.len())),
+                Some(driver) => self.waits_for(driver, &late),
+                None => Verdict::Done(format!("the driver is loaded on {}", count(gpu_nodes.len(), "node"))),
             }
         })
     }
@@ -76,11 +78,12 @@ impl Look<'_> {
     pub(crate) fn operands(&self, troubles: &mut Troubles) -> Verdict<String> {
         self.base().and_then(|(gpu_nodes, policy)| {
             let pods: Vec<&Object> = self.pods.iter().collect();
-            if let Some(why) = troubles.first(&pods) {
+            if let Some(why) = troubles.first(&pods, self.now) {
                 return Verdict::Failed(why);
             }
-            if let Some(late) = self.late(policy, &gpu_nodes).first() {
-                return self.waits_for(late);
+            let late = self.late(policy, &gpu_nodes);
+            if let Some(first) = late.first() {
+                return self.waits_for(first, &late);
             }
             if !self.version.has_validator()
                 && !self.pods.iter().any(|pod| {
@@ -94,7 +97,7 @@ impl Look<'_> {
             }
             let running =
                 self.sets.iter().filter(|set| set.number("/status/desiredNumberScheduled").unwrap_or(0) > 0).count();
-            Verdict::Done(format!("{running} DaemonSets are ready"))
+            Verdict::Done(format!("{} ready", count(running, "DaemonSet")))
         })
     }
 
@@ -115,7 +118,7 @@ impl Look<'_> {
                 }
                 total += gpus;
             }
-            Verdict::Done(format!("{total} GPUs on {} nodes can be used", gpu_nodes.len()))
+            Verdict::Done(format!("{} on {} can be used", count(total as usize, "GPU"), count(gpu_nodes.len(), "node")))
         })
     }
 
@@ -154,19 +157,14 @@ impl Look<'_> {
             .collect()
     }
 
-    fn waits_for(&self, late: &Late) -> Verdict<String> {
+    fn waits_for(&self, late: &Late, others: &[Late]) -> Verdict<String> {
         let object = kinds::DAEMON_SET.object(Some(self.operand_namespace), &late.name);
         if let Some((taint, nodes)) = &late.taint {
             let cause = StackCause::Tainted { taint: taint.clone(), nodes: nodes.clone() };
             return Verdict::Failed(Why::new(object, &cause));
         }
-        let text = format!("{}{}", late.text, self.one_pod(late));
-        let mut why = product(Why::waiting(object, "operand-not-ready", text));
-        let others = self.late_lines();
-        if others.len() > 1 {
-            why = why.with("late", others.join("\n"));
-        }
-        Verdict::Pending(why)
+        let text = format!("{}{}{}", late.text, self.one_pod(late), also(others, late));
+        Verdict::Pending(product(Why::waiting(object, "operand-not-ready", text)))
     }
 
     /// What one of the set's pods that are not ready says.
@@ -179,6 +177,12 @@ impl Look<'_> {
             format!(" ({} on {node} is {})", pod.name(), pod_status(pod))
         })
     }
+}
+
+/// The names of the others that are late, so that a line tells of all of them.
+fn also(late: &[Late], but: &Late) -> String {
+    let names: Vec<&str> = late.iter().map(|late| late.name.as_str()).filter(|name| *name != but.name).collect();
+    if names.is_empty() { String::new() } else { format!("; also late: {}", names.join(", ")) }
 }
 
 /// A pending reason that, should it outlive its deadline, is the operator's or the driver's fault.

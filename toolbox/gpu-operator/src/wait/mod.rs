@@ -98,7 +98,12 @@ impl Watches {
         self.nodes.changes().and(self.policies.changes()).and(self.sets.changes()).and(self.pods.changes())
     }
 
-    fn judge<T>(&self, operator: &Operator, judge: impl FnOnce(&Look<'_>) -> Verdict<T>) -> Verdict<T> {
+    fn judge<T>(
+        &self,
+        operator: &Operator,
+        now: jiff::Timestamp,
+        judge: impl FnOnce(&Look<'_>) -> Verdict<T>,
+    ) -> Verdict<T> {
         self.nodes.judge(|nodes| {
             self.policies.judge(|policies| {
                 self.sets.judge(|sets| {
@@ -110,6 +115,7 @@ impl Watches {
                             policies,
                             sets,
                             pods,
+                            now,
                         })
                     })
                 })
@@ -203,12 +209,12 @@ fn policy_step(plan: &mut Plan, cluster: &Cluster, operator: Out<Operator>, node
         let watched = cluster.watch(Query::all(&kinds::CLUSTER_POLICY));
         let name = cx
             .wait(watched.changes(), || {
-                watched.judge(|policies| match policies.iter().find(|policy| !policy.is_deleting()) {
-                    Some(policy) => Verdict::Done(policy.name().to_owned()),
-                    None => {
-                        let object = watched.query().object();
-                        Verdict::Pending(Why::new(object, &StackCause::NoClusterPolicy))
+                watched.judge(|policies| {
+                    if let Some(policy) = policies.iter().find(|policy| !policy.is_deleting()) {
+                        return Verdict::Done(policy.name().to_owned());
                     }
+                    let object = watched.query().object();
+                    Verdict::Pending(Why::new(object, &StackCause::NoClusterPolicy))
                 })
             })
             .await?;
@@ -233,8 +239,10 @@ fn stage_step(
         let watches = Watches::new(&cluster, &operator);
         diagnose(&cx, &watches, &operator);
         let mut troubles = Troubles::default();
-        let result =
-            cx.wait(watches.changes(), || watches.judge(&operator, |look| stage.of(look, &mut troubles))).await;
+        let clock = cx.clock().clone();
+        let result = cx
+            .wait(watches.changes(), || watches.judge(&operator, clock.now(), |look| stage.of(look, &mut troubles)))
+            .await;
         match (result, troubles.culprit()) {
             (Ok(what), _) => Ok(Step::AlreadySo(what.clone(), what)),
             (Err(why), Some(culprit)) => {
@@ -247,10 +255,10 @@ fn stage_step(
 
 /// At the deadline, or after a failure: everything that is late, one line each.
 fn diagnose(cx: &StepCx, watches: &Watches, operator: &Operator) {
-    let (watches, operator) = (watches.clone(), operator.clone());
+    let (watches, operator, clock) = (watches.clone(), operator.clone(), cx.clock().clone());
     cx.diagnose_with(move || async move {
-        let mut lines = Vec::new();
-        let _ = watches.judge(&operator, |look| {
+        let (mut lines, now) = (Vec::new(), clock.now());
+        let _ = watches.judge(&operator, now, |look| {
             lines = look.late_lines();
             Verdict::Done(())
         });
@@ -294,12 +302,12 @@ async fn label_namespaces(cx: &StepCx, cluster: &Cluster, operator: &Operator) -
         let watched = cluster.watch(Query::named(&kinds::NAMESPACE, None, name));
         let namespace = cx
             .wait(watched.changes(), || {
-                watched.judge_one(|found| match found {
-                    Some(found) => Verdict::Done(found.clone()),
-                    None => {
-                        let object = watched.query().object();
-                        Verdict::Pending(Why::waiting(object, "namespace-absent", "does not exist yet"))
+                watched.judge_one(|found| {
+                    if let Some(found) = found {
+                        return Verdict::Done(found.clone());
                     }
+                    let object = watched.query().object();
+                    Verdict::Pending(Why::waiting(object, "namespace-absent", "does not exist yet"))
                 })
             })
             .await?;

@@ -1,20 +1,19 @@
 //! Pods of the stack that will not come right by themselves, and what their logs say about it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use serde_json::Value;
+use jiff::Timestamp;
+use toolbox_core::cluster::conditions::{PodCause, PodTroubles, is_superseded};
 use toolbox_core::cluster::{Cluster, LogOptions, Object};
 use toolbox_core::engine::{StepCx, Why};
 
 use super::cause::{self, StackCause};
 use super::sets;
 
-/// How often a container may end badly before the wait gives up. The validator's checks try again on purpose while what
-/// they look for comes up, and so get more.
+/// How often a container may be started again before the wait gives up. The validator's checks try again on purpose while
+/// what they look for comes up, and so get more.
 const CRASHES: i64 = 3;
 const CHECKS: i64 = 5;
-/// How often a pull may be refused.
-const PULLS: usize = 3;
 
 /// A container that will not come right.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +21,6 @@ pub(crate) struct Culprit {
     pub(crate) pod: Object,
     pub(crate) container: String,
     pub(crate) init: bool,
-    pub(crate) exit_code: i64,
     pub(crate) restarts: i64,
 }
 
@@ -32,105 +30,54 @@ impl Culprit {
     }
 }
 
-/// Remembers what was seen of each container, so that a wait ends after a few failures and with the first, exact message.
+/// Watches over pods for the length of one wait, by the rules that all tools share, but for two: what happened before the
+/// wait is not held against a pod, and the validator gets more tries.
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
-    /// Pull failures by pod and container: the resource versions they were seen at, and the most telling message.
-    pulls: BTreeMap<(String, String), (BTreeSet<String>, String)>,
-    /// Restarts at the first look: what happened before a wait is not held against its pods.
-    before: BTreeMap<(String, String), i64>,
+    pods: PodTroubles,
+    /// Restarts at the first look at a pod, by its uid and the container's name.
+    before: BTreeMap<String, BTreeMap<String, i64>>,
     culprit: Option<Culprit>,
 }
 
 impl Troubles {
-    /// The container that the last failure was about.
+    /// The container that the last failure was about, when its log tells more.
     pub(crate) fn culprit(&self) -> Option<&Culprit> {
         self.culprit.as_ref()
     }
 
     /// The first pod that will not come right, if there is one.
-    pub(crate) fn first(&mut self, pods: &[&Object]) -> Option<Why> {
+    pub(crate) fn first(&mut self, pods: &[&Object], now: Timestamp) -> Option<Why> {
         // Pods that ended or are going away are not what runs: an evicted one stays in the list for ever.
-        let alive = pods
-            .iter()
-            .filter(|pod| !pod.is_deleting() && !matches!(pod.text("/status/phase"), Some("Failed" | "Succeeded")));
-        alive.filter_map(|pod| self.of(pod)).next()
+        let alive = pods.iter().filter(|pod| !pod.is_deleting() && !is_superseded(pod));
+        alive.into_iter().find_map(|pod| self.of(pod, now))
     }
 
-    fn of(&mut self, pod: &Object) -> Option<Why> {
-        for (init, pointer) in [(true, "/status/initContainerStatuses"), (false, "/status/containerStatuses")] {
-            for status in pod.list(pointer) {
-                let name = status.get("name").and_then(Value::as_str).unwrap_or("");
-                if let Some(why) = self.waiting(pod, name, status) {
-                    return Some(why);
-                }
-                if let Some(why) = self.crashed(pod, name, init, status) {
-                    return Some(why);
-                }
-            }
-        }
-        None
-    }
-
-    fn waiting(&mut self, pod: &Object, container: &str, status: &Value) -> Option<Why> {
-        let text = |key: &str| status.pointer(&format!("/state/waiting/{key}")).and_then(Value::as_str);
-        let reason = text("reason")?;
-        let message = text("message").unwrap_or("").to_owned();
-        let image = status.get("image").and_then(Value::as_str).unwrap_or("").to_owned();
-        let cause =
-            |message: String| StackCause::ImagePull { image: image.clone(), container: container.to_owned(), message };
-        match reason {
-            "InvalidImageName" | "ErrImageNeverPull" => Some(Why::new(pod.refer(), &cause(message))),
-            "ErrImagePull" | "ImagePullBackOff" => {
-                let key = (pod.uid().to_owned(), container.to_owned());
-                let (seen, best) = self.pulls.entry(key).or_default();
-                if reason == "ErrImagePull" {
-                    seen.insert(pod.resource_version().to_owned());
-                    *best = message;
-                } else if best.is_empty() {
-                    *best = message;
-                }
-                (seen.len() >= PULLS).then(|| Why::new(pod.refer(), &cause(best.clone())))
-            }
-            _ => None,
-        }
-    }
-
-    fn crashed(&mut self, pod: &Object, container: &str, init: bool, status: &Value) -> Option<Why> {
-        let restarts = status.get("restartCount").and_then(Value::as_i64).unwrap_or(0);
-        let key = (pod.uid().to_owned(), container.to_owned());
-        let before = *self.before.entry(key).or_insert(restarts);
-        let down = status.pointer("/state/running").is_none();
-        let ended = |state: &str| status.pointer(&format!("/{state}/terminated/exitCode")).and_then(Value::as_i64);
-        let exit_code = ended("state").or_else(|| ended("lastState"))?;
+    fn of(&mut self, pod: &Object, now: Timestamp) -> Option<Why> {
+        let judged = self.pods.judge(pod, &[], now);
+        let seen = self.before.contains_key(pod.uid());
+        let before = self.before.entry(pod.uid().to_owned()).or_default();
+        let (cause, is_final) = judged?;
+        let PodCause::CrashLoop { container, init, restarts, last } = &cause else {
+            return is_final
+                .then(|| Why::new(pod.refer(), &cause).with("node", pod.text("/spec/nodeName").unwrap_or("")));
+        };
         let limit = if is_validator_pod(pod) { CHECKS } else { CRASHES };
-        // A pod seen for the first time after many crashes is beyond doubt as well.
-        let earlier = if before >= 2 * limit { 0 } else { before };
-        // The count is of restarts, and this end has had none yet.
-        if exit_code == 0 || !down || restarts - earlier + 1 < limit {
+        let first = *before.entry(container.clone()).or_insert(if seen { 0 } else { *restarts });
+        // One that is found after many crashes is beyond doubt as well.
+        let earlier = if first >= 2 * limit { 0 } else { first };
+        if restarts - earlier < limit {
             return None;
         }
-        let culprit = Culprit { pod: pod.clone(), container: container.to_owned(), init, exit_code, restarts };
-        let cause = unexplained(&culprit);
-        self.culprit = Some(culprit);
-        Some(Why::new(pod.refer(), &cause))
-    }
-}
-
-/// The cause as far as it is known without a log.
-fn unexplained(culprit: &Culprit) -> StackCause {
-    if is_validator_pod(&culprit.pod) {
-        return StackCause::ValidationFailed {
-            check: culprit.container.clone(),
-            node: culprit.node().to_owned(),
-            exit_code: culprit.exit_code,
+        let culprit = Culprit { pod: pod.clone(), container: container.clone(), init: *init, restarts: *restarts };
+        let why = if is_validator_pod(pod) {
+            let (check, node) = (container.clone(), culprit.node().to_owned());
+            Why::new(pod.refer(), &StackCause::ValidationFailed { check, node, last: last.clone() })
+        } else {
+            Why::new(pod.refer(), &cause)
         };
-    }
-    StackCause::Crash {
-        container: culprit.container.clone(),
-        node: culprit.node().to_owned(),
-        restarts: culprit.restarts,
-        exit_code: culprit.exit_code,
+        self.culprit = Some(culprit);
+        Some(why)
     }
 }
 
@@ -161,7 +108,7 @@ pub(crate) async fn explain(
     // While it backs off, the present log is the one of the last crash; once restarted, the previous one is.
     let telling = [&before, &now].into_iter().flatten().find(|log| !log.trim().is_empty());
     let Some(log) = telling else { return why };
-    let mut explained = if is_driver_pod(&culprit.pod) && !culprit.init {
+    let explained = if is_driver_pod(&culprit.pod) && !culprit.init {
         let found = cause::classify_driver_crash(log, culprit.node(), culprit.restarts);
         match (found, toolkit) {
             (StackCause::NoKernelHeaders { .. }, Some(toolkit)) => Why::new(why.object.clone(), toolkit),
@@ -172,8 +119,7 @@ pub(crate) async fn explain(
     };
     let lines: Vec<&str> = log.lines().collect();
     let tail = lines[lines.len().saturating_sub(15)..].join("\n");
-    explained = explained.with(format!("log of container {} on node {}", culprit.container, culprit.node()), tail);
-    explained
+    explained.with(format!("log of container {} on node {}", culprit.container, culprit.node()), tail)
 }
 
 async fn read(cluster: &Cluster, culprit: &Culprit, previous: bool) -> Option<String> {
@@ -185,32 +131,45 @@ async fn read(cluster: &Cluster, culprit: &Culprit, previous: bool) -> Option<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    fn pod(name: &str, version: u32, key: &str, status: Value) -> Object {
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    fn pod(name: &str, key: &str, status: Value) -> Object {
         Object::new(json!({
             "kind": "Pod", "apiVersion": "v1",
-            "metadata": {"name": name, "namespace": "ns", "uid": "u", "resourceVersion": version.to_string()},
+            "metadata": {"name": name, "namespace": "ns", "uid": "u", "ownerReferences": [{"kind": "DaemonSet", "uid": "d"}]},
             "spec": {"nodeName": "gpu-1"},
             "status": {"phase": "Pending", key: [status]},
         }))
     }
 
-    fn crash(restarts: i64, version: u32) -> Object {
+    fn crash(restarts: i64) -> Object {
         let state = json!({"name": "nvidia-driver-ctr", "restartCount": restarts, "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1}}});
-        pod("nvidia-driver-daemonset-ab12c", version, "containerStatuses", state)
+        pod("nvidia-driver-daemonset-ab12c", "containerStatuses", state)
     }
 
     #[test]
     fn a_crash_loop_ends_after_a_few_restarts() {
         let mut troubles = Troubles::default();
-        for restarts in 0..2 {
-            assert_eq!(troubles.first(&[&crash(restarts, 1)]), None, "{restarts}");
+        for restarts in 0..3 {
+            assert_eq!(troubles.first(&[&crash(restarts)], now()), None, "{restarts}");
         }
-        let why = troubles.first(&[&crash(2, 2)]).unwrap();
-        assert_eq!(why.code, "crash-loop");
+        let why = troubles.first(&[&crash(3)], now()).unwrap();
+        assert!(why.cause.contains("nvidia-driver-ctr"), "{why}");
         assert_eq!(troubles.culprit().unwrap().container, "nvidia-driver-ctr");
-        assert!(Troubles::default().first(&[&crash(6, 1)]).is_some());
+        assert!(Troubles::default().first(&[&crash(6)], now()).is_some());
+    }
+
+    #[test]
+    fn crashes_before_the_wait_are_not_held_against_a_pod() {
+        let mut troubles = Troubles::default();
+        for restarts in 2..5 {
+            assert_eq!(troubles.first(&[&crash(restarts)], now()), None, "{restarts}");
+        }
+        assert!(troubles.first(&[&crash(5)], now()).is_some());
     }
 
     #[test]
@@ -218,39 +177,39 @@ mod tests {
         let check = |restarts: i64| {
             let state =
                 json!({"name": "cuda-validation", "restartCount": restarts, "state": {"terminated": {"exitCode": 1}}});
-            pod("nvidia-operator-validator-x1", 1, "initContainerStatuses", state)
+            pod("nvidia-operator-validator-x1", "initContainerStatuses", state)
         };
         let mut troubles = Troubles::default();
-        assert_eq!(troubles.first(&[&check(0)]), None);
-        let why = troubles.first(&[&check(4)]).unwrap();
+        assert_eq!(troubles.first(&[&check(0)], now()), None);
+        let why = troubles.first(&[&check(5)], now()).unwrap();
         assert_eq!(
             why.to_string(),
-            "Pod/ns/nvidia-operator-validator-x1: cuda-validation fails on node gpu-1 (exit status 1)"
+            "Pod/ns/nvidia-operator-validator-x1: cuda-validation fails on node gpu-1 (exit code 1)"
         );
     }
 
     #[test]
-    fn a_pull_is_given_up_after_three_refusals_with_the_exact_message() {
-        let pull = |reason: &str, message: &str, version| {
+    fn a_pull_is_given_up_with_the_exact_message_and_a_wrong_name_at_once() {
+        let pull = |reason: &str, message: &str| {
             let state = json!({"name": "c", "image": "registry.example.test/driver:1", "state": {"waiting": {"reason": reason, "message": message}}});
-            pod("nvidia-driver-daemonset-x", version, "containerStatuses", state)
+            pod("nvidia-driver-daemonset-x", "containerStatuses", state)
         };
         let mut troubles = Troubles::default();
-        for version in 1..3 {
-            assert_eq!(troubles.first(&[&pull("ErrImagePull", "manifest unknown", 10 * version)]), None);
-            assert_eq!(troubles.first(&[&pull("ImagePullBackOff", "Back-off pulling image", 10 * version + 1)]), None);
+        for _ in 1..3 {
+            assert_eq!(troubles.first(&[&pull("ErrImagePull", "manifest unknown")], now()), None);
+            assert_eq!(troubles.first(&[&pull("ImagePullBackOff", "Back-off pulling image")], now()), None);
         }
-        let why = troubles.first(&[&pull("ErrImagePull", "manifest unknown", 30)]).unwrap();
+        let why = troubles.first(&[&pull("ErrImagePull", "manifest unknown")], now()).unwrap();
         assert_eq!(why.code, "image-pull-failure");
         assert!(why.cause.contains("manifest unknown"), "{why}");
-        let why = Troubles::default().first(&[&pull("InvalidImageName", "couldn't parse", 1)]);
-        assert!(why.is_some());
+        assert!(Troubles::default().first(&[&pull("InvalidImageName", "couldn't parse")], now()).is_some());
     }
 
     #[test]
-    fn evicted_and_finished_pods_are_left_out() {
-        let mut evicted = crash(9, 1).value().clone();
+    fn evicted_pods_of_a_daemon_set_are_left_out() {
+        let mut evicted = crash(9).value().clone();
         evicted["status"]["phase"] = json!("Failed");
-        assert_eq!(Troubles::default().first(&[&Object::new(evicted)]), None);
+        evicted["status"]["reason"] = json!("Evicted");
+        assert_eq!(Troubles::default().first(&[&Object::new(evicted)], now()), None);
     }
 }

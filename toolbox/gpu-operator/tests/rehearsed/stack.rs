@@ -1,58 +1,55 @@
 //! `wait-deployment`, `run-gpu-burn` and `capture-deployment-state` on a rehearsed cluster.
 
-mod support;
-
 use std::time::Duration;
 
-use support::{Ran, Rehearsal};
+use crate::support::{changes, done, file, run, with_nfd};
 use tool_gpu_operator::{BurnSpec, CaptureSpec, DeploySpec, VersionSpec, WaitSpec};
 use toolbox_core::cluster::{Query, kinds};
 use toolbox_core::engine::Exit;
-use toolbox_rehearsal::scenario::Fault;
+use toolbox_testkit::{Ran, Rehearsed};
 
 fn short_burn() -> BurnSpec {
     BurnSpec { runtime: Duration::from_secs(30), ..BurnSpec::default() }
 }
 
-async fn deployed(faults: &[Fault]) -> Rehearsal {
-    let rehearsal = Rehearsal::start("gpu-node", faults).await.with_nfd().await;
-    rehearsal.verb(DeploySpec::default()).await.done();
-    rehearsal
+async fn deployed(faults: &[&str]) -> Rehearsed {
+    let rehearsed = with_nfd(Rehearsed::new("gpu-node", faults).await).await;
+    done(&rehearsed, DeploySpec::default()).await;
+    rehearsed
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_whole_stack_becomes_ready_and_burns() {
-    let rehearsal = deployed(&[]).await;
-    let ran = rehearsal.verb(WaitSpec::default()).await.done();
-    assert_eq!(ran.changes(), Vec::<String>::new());
-    let burnt = rehearsal.verb(short_burn()).await.done();
+    let rehearsed = deployed(&[]).await;
+    let ran = done(&rehearsed, WaitSpec::default()).await;
+    assert_eq!(changes(&ran), Vec::<String>::new());
+    let burnt = done(&rehearsed, short_burn()).await;
     let report = burnt.outcome.report.as_ref().unwrap();
     assert!(report.text.ends_with("1 of 1 GPUs OK"), "{}", report.text);
     let pods = Query::within(&kinds::POD, "default").labels("app=gpu-burn");
     let maps = Query::within(&kinds::CONFIG_MAP, "default").labels("app=gpu-burn");
-    rehearsal.clock.sleep(Duration::from_secs(60)).await;
-    assert!(rehearsal.cluster.list(&pods).await.unwrap().is_empty());
-    assert!(rehearsal.cluster.list(&maps).await.unwrap().is_empty());
-    let version = rehearsal.verb(VersionSpec::default()).await.done();
+    rehearsed.clock.sleep(Duration::from_secs(60)).await;
+    assert!(rehearsed.cluster.list(&pods).await.unwrap().is_empty());
+    assert!(rehearsed.cluster.list(&maps).await.unwrap().is_empty());
+    let version = done(&rehearsed, VersionSpec::default()).await;
     assert_eq!(version.outcome.report.unwrap().text, "1.11.0");
 }
 
 #[tokio::test(start_paused = true)]
 async fn versions_before_1_9_have_their_namespaces_labelled_for_monitoring() {
-    let rehearsal = Rehearsal::start("gpu-node", &[]).await.with_nfd().await;
+    let rehearsed = with_nfd(Rehearsed::new("gpu-node", &[]).await).await;
     let spec = DeploySpec { wish: DeploySpec::wish(Some("1.8.2".to_owned()), None).unwrap(), ..DeploySpec::default() };
-    rehearsal.verb(spec).await.done();
-    let ran = rehearsal.verb(WaitSpec::default()).await.done();
+    done(&rehearsed, spec).await;
+    let ran = done(&rehearsed, WaitSpec::default()).await;
     assert_eq!(
-        ran.changes(),
+        changes(&ran),
         ["gpu-operator.monitoring: labelled gpu-operator-resources and openshift-operators for monitoring"]
     );
-    assert_eq!(rehearsal.verb(WaitSpec::default()).await.done().changes(), Vec::<String>::new());
+    assert_eq!(changes(&done(&rehearsed, WaitSpec::default()).await), Vec::<String>::new());
 }
 
 fn failed_with(ran: &Ran, code: &str, object: &str) {
     let why = ran.why();
-    println!("at {}: {why}\n  next: {}\n  {:?}", ran.end(), why.next, why.evidence);
     assert_eq!(why.code, code, "{why}");
     assert!(why.object.to_string().starts_with(object), "{why}");
     assert!(!why.next.is_empty());
@@ -62,41 +59,41 @@ fn failed_with(ran: &Ran, code: &str, object: &str) {
 #[tokio::test(start_paused = true)]
 async fn nothing_to_do_is_no_pass() {
     // NFD sees no GPU: the ClusterPolicy of the real operator is `ready` then.
-    let rehearsal = deployed(&[Fault::NoGpuLabel]).await;
-    rehearsal.clock.sleep(Duration::from_secs(300)).await;
-    failed_with(&rehearsal.verb(WaitSpec::default()).await, "no-gpu-node", "Node/<");
-    failed_with(&rehearsal.verb(short_burn()).await, "no-gpu-node", "Node/<");
+    let rehearsed = deployed(&["no-gpu-label"]).await;
+    rehearsed.clock.sleep(Duration::from_secs(300)).await;
+    failed_with(&run(&rehearsed, WaitSpec::default()).await, "no-gpu-node", "Node/<");
+    failed_with(&run(&rehearsed, short_burn()).await, "no-gpu-node", "Node/<");
     // Without NFD nobody knows.
-    let rehearsal = Rehearsal::start("gpu-node", &[]).await;
-    rehearsal.verb(DeploySpec::default()).await.done();
-    failed_with(&rehearsal.verb(WaitSpec::default()).await, "no-nfd-label", "Node/<");
+    let rehearsed = Rehearsed::new("gpu-node", &[]).await;
+    done(&rehearsed, DeploySpec::default()).await;
+    failed_with(&run(&rehearsed, WaitSpec::default()).await, "no-nfd-label", "Node/<");
     // Without an operator there is nothing to wait for.
-    let rehearsal = Rehearsal::start("gpu-node", &[]).await;
-    failed_with(&rehearsal.verb(WaitSpec::default()).await, "operator-not-installed", "Subscription/");
+    let rehearsed = Rehearsed::new("gpu-node", &[]).await;
+    failed_with(&run(&rehearsed, WaitSpec::default()).await, "operator-not-installed", "Subscription/");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_driver_that_crashes_ends_the_wait_with_its_last_words() {
-    let rehearsal = deployed(&[Fault::DriverCrashLoop]).await;
-    let ran = rehearsal.verb(WaitSpec::default()).await;
+    let rehearsed = deployed(&["driver-crash-loop"]).await;
+    let ran = run(&rehearsed, WaitSpec::default()).await;
     failed_with(&ran, "no-kernel-headers", "Pod/nvidia-gpu-operator/nvidia-driver-daemonset");
     assert!(ran.why().cause.contains("kernel-headers-4.18.0-372.40.1.el8_6"), "{}", ran.why());
-    let files: Vec<String> = ran.memory.files.lock().unwrap().keys().cloned().collect();
+    let files: Vec<&String> = ran.files.keys().collect();
     assert!(files.iter().any(|file| file.ends_with("nvidia-driver-ctr.previous.log")), "{files:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_image_that_cannot_be_pulled_ends_the_wait_with_the_exact_message() {
-    let rehearsal = deployed(&[Fault::ImagePullFailure]).await;
-    let ran = rehearsal.verb(WaitSpec::default()).await;
+    let rehearsed = deployed(&["image-pull-failure"]).await;
+    let ran = run(&rehearsed, WaitSpec::default()).await;
     failed_with(&ran, "image-pull-failure", "Pod/nvidia-gpu-operator/nvidia-driver-daemonset");
     assert!(ran.why().cause.contains("manifest unknown"), "{}", ran.why());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_check_names_the_check_and_the_node() {
-    let rehearsal = deployed(&[Fault::ValidatorFailed]).await;
-    let ran = rehearsal.verb(WaitSpec::default()).await;
+    let rehearsed = deployed(&["validator-failed"]).await;
+    let ran = run(&rehearsed, WaitSpec::default()).await;
     failed_with(&ran, "validator-failed", "Pod/nvidia-gpu-operator/nvidia-operator-validator");
     assert!(ran.why().cause.starts_with("cuda-validation fails on node "), "{}", ran.why());
     assert!(ran.why().evidence[0].text.contains("Failed to allocate device vector"), "{:?}", ran.why());
@@ -104,39 +101,39 @@ async fn a_failed_check_names_the_check_and_the_node() {
 
 #[tokio::test(start_paused = true)]
 async fn a_faulty_gpu_is_named_although_the_program_ends_with_0() {
-    let rehearsal = deployed(&[Fault::GpuFaulty]).await;
-    rehearsal.verb(WaitSpec::default()).await.done();
-    let ran = rehearsal.verb(short_burn()).await;
+    let rehearsed = deployed(&["gpu-faulty"]).await;
+    done(&rehearsed, WaitSpec::default()).await;
+    let ran = run(&rehearsed, short_burn()).await;
     failed_with(&ran, "gpu-faulty", "Node/");
     assert_eq!(ran.why().cause, "GPU 0 of 1 tested is FAULTY");
-    rehearsal.clock.sleep(Duration::from_secs(60)).await;
+    rehearsed.clock.sleep(Duration::from_secs(60)).await;
     let pods = Query::within(&kinds::POD, "default").labels("app=gpu-burn");
-    assert!(rehearsal.cluster.list(&pods).await.unwrap().is_empty());
+    assert!(rehearsed.cluster.list(&pods).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn trouble_of_the_api_server_neither_ends_nor_falsifies_a_wait() {
-    for fault in [Fault::ApiRestart, Fault::ExpiredWatch, Fault::Throttled] {
-        let rehearsal = deployed(&[fault]).await;
-        rehearsal.verb(WaitSpec::default()).await.done();
-        rehearsal.verb(short_burn()).await.done();
+    for fault in ["api-restart", "expired-watch", "throttled"] {
+        let rehearsed = deployed(&[fault]).await;
+        done(&rehearsed, WaitSpec::default()).await;
+        done(&rehearsed, short_burn()).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_state_is_captured_whatever_is_missing() {
-    let rehearsal = Rehearsal::start("no-machine-api", &[]).await;
-    let ran = rehearsal.verb(CaptureSpec::default()).await.done();
-    let missing = ran.file("missing.txt");
+    let rehearsed = Rehearsed::new("no-machine-api", &[]).await;
+    let ran = done(&rehearsed, CaptureSpec::default()).await;
+    let missing = file(&ran, "missing.txt");
     assert!(missing.contains("all_gpu_pods.list: "), "{missing}");
     assert!(missing.contains("gpu_operator.version: the GPU Operator is not installed"), "{missing}");
-    assert!(ran.file("all_nodes.list").starts_with("NAME"));
+    assert!(file(&ran, "all_nodes.list").starts_with("NAME"));
 
-    let rehearsal = deployed(&[]).await;
-    rehearsal.verb(WaitSpec::default()).await.done();
-    let ran = rehearsal.verb(CaptureSpec::default()).await.done();
-    assert_eq!(ran.file("gpu_operator.version"), "1.11.0\n");
-    for file in [
+    let rehearsed = deployed(&[]).await;
+    done(&rehearsed, WaitSpec::default()).await;
+    let ran = done(&rehearsed, CaptureSpec::default()).await;
+    assert_eq!(file(&ran, "gpu_operator.version"), "1.11.0\n");
+    for name in [
         "all_nodes.list",
         "all_machines.list",
         "gpu_operator_pod.list",
@@ -151,7 +148,7 @@ async fn the_state_is_captured_whatever_is_missing() {
         "gpu_operator_nvidia-operator-validator.log",
         "capture.json",
     ] {
-        assert!(!ran.file(file).is_empty(), "{file}");
+        assert!(!file(&ran, name).is_empty(), "{name}");
     }
-    assert_eq!(ran.file("missing.txt"), "", "nothing is missing on a healthy cluster");
+    assert_eq!(file(&ran, "missing.txt"), "", "nothing is missing on a healthy cluster");
 }

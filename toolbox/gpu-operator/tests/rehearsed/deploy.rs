@@ -1,16 +1,17 @@
 //! `gpu-operator deploy-from-operatorhub` on a rehearsed cluster.
 
-mod support;
-
-use support::Rehearsal;
+use crate::support::{changes, done, run};
 use tool_gpu_operator::{DeploySpec, UndeploySpec};
 use toolbox_core::cluster::{Query, kinds};
 use toolbox_core::engine::Exit;
-use toolbox_rehearsal::scenario::Fault;
+use toolbox_testkit::Rehearsed;
 
 fn asking(version: &str, channel: &str) -> DeploySpec {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    DeploySpec { wish: DeploySpec::wish(some(version), some(channel)).unwrap(), ..DeploySpec::default() }
+    DeploySpec {
+        wish: DeploySpec::wish(some(version), some(channel)).expect("the test asks for versions"),
+        ..DeploySpec::default()
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -21,90 +22,89 @@ async fn each_version_goes_to_the_namespace_its_bundle_asks_for_and_away_again()
         ("1.10.1", "", "nvidia-gpu-operator"),
         ("latest", "", "nvidia-gpu-operator"),
     ] {
-        let rehearsal = Rehearsal::start("gpu-node", &[]).await;
-        let ran = rehearsal.verb(asking(version, channel)).await.done();
+        let rehearsed = Rehearsed::new("gpu-node", &[]).await;
+        let ran = done(&rehearsed, asking(version, channel)).await;
         let report = ran.outcome.report.unwrap();
         assert_eq!(report.json["namespace"], namespace, "{version}");
         assert_eq!(report.json["cluster_policy"], "gpu-cluster-policy");
-        let again = rehearsal.verb(asking(version, channel)).await.done();
-        assert_eq!(again.changes(), Vec::<String>::new(), "{version}");
+        let again = done(&rehearsed, asking(version, channel)).await;
+        assert_eq!(changes(&again), Vec::<String>::new(), "{version}");
 
-        let gone = rehearsal.verb(UndeploySpec::default()).await.done();
-        assert!(!gone.changes().is_empty());
+        let gone = done(&rehearsed, UndeploySpec::default()).await;
+        assert!(!changes(&gone).is_empty());
         for kind in [&kinds::SUBSCRIPTION, &kinds::CSV] {
-            let left = rehearsal.cluster.list(&Query::all(kind)).await.unwrap();
+            let left = rehearsed.cluster.list(&Query::all(kind)).await.unwrap();
             assert!(left.is_empty(), "{version}: {left:?}");
         }
-        let gone = rehearsal.verb(UndeploySpec::default()).await.done();
-        assert_eq!(gone.changes(), Vec::<String>::new(), "{version}");
+        let gone = done(&rehearsed, UndeploySpec::default()).await;
+        assert_eq!(changes(&gone), Vec::<String>::new(), "{version}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_the_catalog_does_not_have_is_refused_before_anything_changes() {
-    let rehearsal = Rehearsal::start("gpu-node", &[]).await;
+    let rehearsed = Rehearsed::new("gpu-node", &[]).await;
     for (version, channel, said) in [
         ("1.8.2", "v1.9", "version 1.8.2 is not in channel `v1.9`"),
         ("9.9.9", "", "version 9.9.9 is in none of its channels"),
         ("", "gpu-operator-certified", "has no channel `gpu-operator-certified`"),
     ] {
-        let ran = rehearsal.verb(asking(version, channel)).await;
+        let ran = run(&rehearsed, asking(version, channel)).await;
         assert_eq!(ran.outcome.exit, Exit::Configuration);
         assert_eq!(ran.why().cause, said);
         assert!(ran.why().next.contains("v1.8 (1.8.2)"), "{}", ran.why().next);
-        assert_eq!(ran.changes(), Vec::<String>::new());
+        assert_eq!(changes(&ran), Vec::<String>::new());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_patch_changes_the_policy_and_a_second_run_changes_nothing() {
-    let rehearsal = Rehearsal::start("gpu-node", &[]).await;
+    let rehearsed = Rehearsed::new("gpu-node", &[]).await;
     let spec =
         DeploySpec { patch: Some(serde_json::json!({"spec": {"dcgm": {"enabled": false}}})), ..DeploySpec::default() };
-    rehearsal.verb(spec.clone()).await.done();
-    let policies = rehearsal.cluster.list(&Query::all(&kinds::CLUSTER_POLICY)).await.unwrap();
+    done(&rehearsed, spec.clone()).await;
+    let policies = rehearsed.cluster.list(&Query::all(&kinds::CLUSTER_POLICY)).await.unwrap();
     assert_eq!(policies[0].flag("/spec/dcgm/enabled"), Some(false));
-    let again = rehearsal.verb(spec).await.done();
-    assert_eq!(again.changes(), Vec::<String>::new());
+    let again = done(&rehearsed, spec).await;
+    assert_eq!(changes(&again), Vec::<String>::new());
     let other =
         DeploySpec { patch: Some(serde_json::json!({"spec": {"dcgm": {"enabled": true}}})), ..DeploySpec::default() };
-    let changed = rehearsal.verb(other).await.done();
-    assert_eq!(changed.changes().len(), 1, "{:?}", changed.changes());
+    let changed = done(&rehearsed, other).await;
+    assert_eq!(changes(&changed).len(), 1, "{:?}", changes(&changed));
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_fault_of_the_catalog_ends_with_its_object_and_cause() {
     for (fault, exit, object, code) in [
         (
-            Fault::CatalogNotReady,
+            "catalog-not-ready",
             Exit::TimedOut,
             "CatalogSource/openshift-marketplace/certified-operators",
             "catalog-not-ready",
         ),
         (
-            Fault::PackageMissing,
+            "package-missing",
             Exit::TimedOut,
             "CatalogSource/openshift-marketplace/certified-operators",
             "package-missing",
         ),
-        (Fault::SecondOperatorGroup, Exit::Failed, "Namespace/nvidia-gpu-operator", "second-operator-group"),
+        ("second-operator-group", Exit::Failed, "Namespace/nvidia-gpu-operator", "second-operator-group"),
         (
-            Fault::ResolutionFailed,
+            "resolution-failed",
             Exit::Failed,
             "Subscription/nvidia-gpu-operator/gpu-operator-certified",
             "resolution-failed",
         ),
         (
-            Fault::CsvFailed,
+            "csv-failed",
             Exit::Failed,
             "ClusterServiceVersion/nvidia-gpu-operator/gpu-operator-certified.v1.11.0",
             "csv-failed",
         ),
     ] {
-        let rehearsal = Rehearsal::start("gpu-node", &[fault]).await;
-        let ran = rehearsal.verb(DeploySpec::default()).await;
+        let rehearsed = Rehearsed::new("gpu-node", &[fault]).await;
+        let ran = run(&rehearsed, DeploySpec::default()).await;
         let why = ran.why();
-        println!("{fault} at {}: {why}\n  next: {}", ran.end(), why.next);
         assert_eq!((ran.outcome.exit, why.code.as_ref()), (exit, code), "{fault}: {why}");
         assert!(why.object.to_string().starts_with(object), "{fault}: {why}");
         assert!(!why.next.is_empty(), "{fault}");
@@ -113,17 +113,17 @@ async fn each_fault_of_the_catalog_ends_with_its_object_and_cause() {
 
 #[tokio::test(start_paused = true)]
 async fn trouble_of_the_api_server_neither_ends_nor_falsifies_an_installation() {
-    for fault in [Fault::ApiRestart, Fault::ExpiredWatch, Fault::Throttled] {
-        let rehearsal = Rehearsal::start("gpu-node", &[fault]).await;
-        rehearsal.verb(DeploySpec::default()).await.done();
+    for fault in ["api-restart", "expired-watch", "throttled"] {
+        let rehearsed = Rehearsed::new("gpu-node", &[fault]).await;
+        done(&rehearsed, DeploySpec::default()).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_that_nobody_removes_stops_the_removal_before_the_operator_goes() {
-    let rehearsal = Rehearsal::start("gpu-node", &[Fault::StuckFinalizer]).await;
-    rehearsal.verb(DeploySpec::default()).await.done();
-    let ran = rehearsal.verb(UndeploySpec::default()).await;
+    let rehearsed = Rehearsed::new("gpu-node", &["stuck-finalizer"]).await;
+    done(&rehearsed, DeploySpec::default()).await;
+    let ran = run(&rehearsed, UndeploySpec::default()).await;
     assert_eq!(ran.outcome.exit, Exit::TimedOut);
     assert!(
         ran.why()
@@ -132,9 +132,9 @@ async fn a_finalizer_that_nobody_removes_stops_the_removal_before_the_operator_g
         "{}",
         ran.why()
     );
-    let csvs = rehearsal.cluster.list(&Query::all(&kinds::CSV)).await.unwrap();
+    let csvs = rehearsed.cluster.list(&Query::all(&kinds::CSV)).await.unwrap();
     assert_eq!(csvs.len(), 1);
     let stripped = UndeploySpec { strip_finalizers: true, ..UndeploySpec::default() };
-    rehearsal.verb(stripped).await.done();
-    assert!(rehearsal.cluster.list(&Query::all(&kinds::CSV)).await.unwrap().is_empty());
+    done(&rehearsed, stripped).await;
+    assert!(rehearsed.cluster.list(&Query::all(&kinds::CSV)).await.unwrap().is_empty());
 }

@@ -1,0 +1,7 @@
+//! The verbs on a rehearsed cluster.
+
+#![expect(clippy::panic, reason = "helpers of tests fail by panicking")]
+
+mod deploy;
+mod stack;
+mod support;
