@@ -70,6 +70,20 @@ pub fn strangers(plan: &Object, wanted: &str, requires_others: bool, subscriptio
         .collect()
 }
 
+/// Whether OLM has finished writing the plan. It creates it first and writes its status next, and when somebody changed it
+/// between the two, by approving it for instance, OLM gives this plan up and makes another.
+pub fn plan_written(plan: &Object) -> Verdict<()> {
+    if plan.text("/status/phase").is_some_and(|phase| !phase.is_empty()) {
+        return Verdict::Done(());
+    }
+    Verdict::Pending(Why::waiting(plan.refer(), "plan-unwritten", "has no phase yet: OLM is still writing it"))
+}
+
+/// Whether the plan will not be carried out before somebody approves it.
+pub fn wants_approval(plan: &Object) -> bool {
+    plan.text("/status/phase") == Some("RequiresApproval") && plan.flag("/spec/approved") != Some(true)
+}
+
 /// What the plan's phase means for somebody who waits for it to be carried out.
 pub fn plan_verdict(plan: &Object) -> Verdict<()> {
     match plan.text("/status/phase").unwrap_or_default() {

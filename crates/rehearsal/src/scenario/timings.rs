@@ -36,6 +36,8 @@ pub struct Timings {
     pub subscription_resolve: Dist,
     /// From a Subscription until its bundle is unpacked.
     pub bundle_unpack: Dist,
+    /// From an InstallPlan's creation until OLM has written its status.
+    pub plan_written: Dist,
     /// From an InstallPlan's existence until the Subscription's status names it.
     pub subscription_status: Dist,
     /// From an InstallPlan's approval until it is Complete.

@@ -142,6 +142,7 @@ impl Sum<'_> {
         catalog
             + self.draw(timings.subscription_resolve, "subscriptionResolve", package)
             + self.draw(timings.bundle_unpack, "bundleUnpack", package)
+            + self.draw(timings.plan_written, "planWritten", package)
             + self.draw(timings.plan_install, "planInstall", package)
             + self.draw(timings.csv_requirements, "csvRequirements", deployment)
             + self.draw(timings.csv_install, "csvInstall", deployment)

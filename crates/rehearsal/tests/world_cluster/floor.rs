@@ -9,7 +9,7 @@ use crate::support::*;
 const ROUND: &str = "
 name: round
 timings: {machineProvision: 10, nodeBoot: 200, nodeReady: 20, podSandbox: 1, containerStart: 0.5, containerReady: 2,
-  subscriptionResolve: 1, bundleUnpack: 2, planInstall: 1, csvRequirements: 1, csvInstall: 1, operatorReconcile: 1,
+  subscriptionResolve: 1, bundleUnpack: 2, planWritten: 0.5, planInstall: 1, csvRequirements: 1, csvInstall: 1, operatorReconcile: 1,
   nfdLabel: 1, driverBuild: 100, validation: 1, workloadValidation: 6, devicePluginRegister: 1, gfdLabel: 1, burnCompile: 20}
 images:
   nfd-operator: {pull: 5}
@@ -30,7 +30,7 @@ async fn the_floor_is_what_a_hand_adds_up() {
     let world = World::start(Scenario::from_yaml("round.yaml", ROUND).unwrap(), 1, clock()).await.unwrap();
     let request = FloorRequest { burn_seconds: 30, ..FloorRequest::default() };
     let floor = world.floor_parts(&request);
-    let operator = 1.0 + 2.0 + 1.0 + 1.0 + 1.0 + (1.0 + 5.0 + 0.5 + 2.0) + 1.0;
+    let operator = 1.0 + 2.0 + 0.5 + 1.0 + 1.0 + 1.0 + (1.0 + 5.0 + 0.5 + 2.0) + 1.0;
     assert_eq!((floor.nfd_deployed, floor.gpu_operator_deployed), (operator, operator));
     let node = 10.0 + 200.0 + 20.0;
     assert_eq!(floor.node_ready, node);
@@ -55,5 +55,5 @@ async fn a_node_that_is_there_leaves_only_the_operators() {
         format!("{ROUND}\nmachineSets: [{{name: gpu, zone: us-test-1a, instanceType: g4dn.xlarge, replicas: 1}}]");
     let world = World::start(Scenario::from_yaml("there.yaml", &text).unwrap(), 1, clock()).await.unwrap();
     let floor = world.floor_parts(&FloorRequest::default());
-    assert_eq!((floor.node_ready, floor.gpu_label), (0.0, 15.5 + 9.5));
+    assert_eq!((floor.node_ready, floor.gpu_label), (0.0, 16.0 + 9.5));
 }

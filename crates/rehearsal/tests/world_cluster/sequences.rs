@@ -53,6 +53,21 @@ async fn a_subscription_becomes_an_operator() {
     assert!(list(&world, DEPLOYMENT, GPU_NS).await.is_empty() && list(&world, POD, GPU_NS).await.is_empty());
 }
 
+/// OLM creates a plan and writes its status next. Who changes the plan in between makes that write fail.
+#[tokio::test(start_paused = true)]
+async fn a_plan_approved_before_its_status_is_written_is_given_up() {
+    let world = world("default", &[], 1).await;
+    subscribe(&world, "gpu-operator-certified", GPU_NS, "v1.11", GPU_CSV, "Manual").await;
+    let (_, first) = until_any(&world, PLAN, GPU_NS, |_| true).await;
+    assert_eq!(phase(&first), "");
+    patch(&world, PLAN, GPU_NS, &text(&first["metadata"]["name"]), json!({"spec": {"approved": true}})).await;
+    let (_, second) = until_any(&world, PLAN, GPU_NS, |plan| phase(plan) == "RequiresApproval").await;
+    assert_eq!((&first["spec"]["generation"], &second["spec"]["generation"]), (&json!(1), &json!(2)));
+    assert!(list(&world, CSV, GPU_NS).await.is_empty());
+    approve(&world, GPU_NS, GPU_CSV).await;
+    until(&world, CSV, GPU_NS, GPU_CSV, |csv| phase(csv) == "Succeeded").await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_leftover_csv_stops_a_new_subscription() {
     let world = world("default", &[], 1).await;

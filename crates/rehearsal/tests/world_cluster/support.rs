@@ -234,7 +234,9 @@ pub(crate) async fn subscribe(world: &World, package: &str, namespace: &str, cha
 
 /// Waits for the plan with a CSV, and approves it.
 pub(crate) async fn approve(world: &World, namespace: &str, csv: &str) {
-    let holds = |plan: &Value| plan["spec"]["clusterServiceVersionNames"][0] == csv;
+    let holds = |plan: &Value| {
+        plan["spec"]["clusterServiceVersionNames"][0] == csv && plan["status"]["phase"] == "RequiresApproval"
+    };
     let (_, plan) = until_any(world, PLAN, namespace, holds).await;
     patch(world, PLAN, namespace, plan["metadata"]["name"].as_str().unwrap(), json!({"spec": {"approved": true}}))
         .await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolbox_engine::plan::{Act, After, Effect, Out};
-use toolbox_engine::{Plan, Step, StepSpec, Why};
+use toolbox_engine::{Plan, Step, StepCx, StepSpec, Why};
 
 use super::package::wait_for_package;
 use super::progress::{self, Stage};
@@ -227,20 +227,32 @@ fn approve_step(
         if found.flag("/spec/approved") == Some(true) {
             return Ok(Step::AlreadySo((), format!("InstallPlan {} is approved", found.name())));
         }
-        let namespace = target.placement.namespace.as_str();
-        let subscriptions = cluster.list(&Query::within(&kinds::SUBSCRIPTION, namespace)).await?;
+        approve(&cx, &cluster, &spec, &target, found).await?;
         let csv = &target.chosen.published.csv;
-        let others = strangers(found, csv, target.chosen.requires_others, &subscriptions);
-        if !others.is_empty() {
-            if !spec.approve_strangers {
-                return Err(Why::new(found.refer(), &OlmCause::Strangers { csvs: others }));
-            }
-            cx.note(format!("also approves {}, as asked with --approve-strangers", others.join(", ")));
-        }
-        let patch = json!({"spec": {"approved": true}});
-        cluster.patch(&cx, &kinds::INSTALL_PLAN, Some(namespace), found.name(), patch).await?;
         Ok(Step::Changed((), format!("approved InstallPlan {} for {csv}", found.name())))
     })
+}
+
+/// Approves a plan, unless it installs what nobody asked for.
+async fn approve(
+    cx: &StepCx,
+    cluster: &Cluster,
+    spec: &InstallSpec,
+    target: &Target,
+    plan: &Object,
+) -> Result<(), Why> {
+    let namespace = target.placement.namespace.as_str();
+    let subscriptions = cluster.list(&Query::within(&kinds::SUBSCRIPTION, namespace)).await?;
+    let others = strangers(plan, &target.chosen.published.csv, target.chosen.requires_others, &subscriptions);
+    if !others.is_empty() {
+        if !spec.approve_strangers {
+            return Err(Why::new(plan.refer(), &OlmCause::Strangers { csvs: others }));
+        }
+        cx.note(format!("also approves {}, as asked with --approve-strangers", others.join(", ")));
+    }
+    let patch = json!({"spec": {"approved": true}});
+    cluster.patch(cx, &kinds::INSTALL_PLAN, Some(namespace), plan.name(), patch).await?;
+    Ok(())
 }
 
 fn csv_step(
@@ -254,11 +266,21 @@ fn csv_step(
         StepSpec::wait(&id(spec, "csv"), format!("the operator of {} is installed", spec.title), spec.csv_deadline)
             .named(spec.csv_wait)
             .does(Effect::any(Act::Watch, &kinds::CSV, spec.namespace.as_deref()))
+            .does(Effect::decided(Act::Patch, &kinds::INSTALL_PLAN, spec.namespace.as_deref(), "plans made again"))
             .leaves("the Subscription and whatever OLM made of it");
     let (cluster, spec) = (cluster.clone(), spec.clone());
     plan.step(describe, (target, approved), |cx, (target, _)| async move {
-        let found = progress::wait(&cx, &cluster, &spec, &target, Stage::Succeeded).await?;
-        let csv = found.csv.expect("invariant: the stage ends with a CSV");
+        let csv = loop {
+            let found = progress::wait(&cx, &cluster, &spec, &target, Stage::Succeeded).await?;
+            if let Some(csv) = found.csv {
+                break csv;
+            }
+            // OLM may plan again at any time, and then it waits for that plan to be approved.
+            if let Some(plan) = found.plan {
+                approve(&cx, &cluster, &spec, &target, &plan).await?;
+                cx.note(format!("OLM planned again: approved InstallPlan {}", plan.name()));
+            }
+        };
         cx.version("csv", None, Some(csv.name()));
         let what = format!("{} succeeded", csv.name());
         Ok(Step::AlreadySo(csv, what))

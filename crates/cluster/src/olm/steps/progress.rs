@@ -8,7 +8,10 @@ use toolbox_engine::{StepCx, Verdict, Why};
 use super::package::catalog_log;
 use super::spec::InstallSpec;
 use super::target::Target;
-use crate::olm::{OlmCause, Patience, PlanChoice, Sight, choose_plan, csv_verdict, plan_verdict, subscription_verdict};
+use crate::olm::{
+    OlmCause, Patience, PlanChoice, Sight, choose_plan, csv_verdict, plan_verdict, plan_written, subscription_verdict,
+    wants_approval,
+};
 use crate::{Cluster, Object, Query, kinds};
 
 /// Conditions with a time in them are looked at again after this without a change.
@@ -17,9 +20,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How far an installation is to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Until OLM has a plan for it, or it is there.
+    /// Until OLM has a plan for it and has written the plan's status, or it is there.
     Planned,
-    /// Until its CSV has succeeded.
+    /// Until its CSV has succeeded, or another plan wants to be approved first.
     Succeeded,
 }
 
@@ -131,6 +134,12 @@ impl Look<'_> {
         };
         match choose_plan(self.plans, subscription, wanted) {
             PlanChoice::Plan(plan) if stage == Stage::Planned => {
+                return match plan_written(&plan) {
+                    Verdict::Done(()) => Verdict::Done(Reached { plan: Some(plan), csv: None }),
+                    other => other.map(|()| Reached::default()),
+                };
+            }
+            PlanChoice::Plan(plan) if wants_approval(&plan) => {
                 return Verdict::Done(Reached { plan: Some(plan), csv: None });
             }
             PlanChoice::Plan(plan) => {

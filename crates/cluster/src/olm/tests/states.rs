@@ -122,7 +122,12 @@ fn a_plan_says_what_it_waits_for_and_why_it_failed() {
     let plan = |status: Value| {
         Object::new(json!({"kind": "InstallPlan", "metadata": {"name": "install-1"}, "status": status}))
     };
-    assert_eq!(pending(plan_verdict(&plan(json!({})))).cause, "is not looked at yet");
+    let fresh = plan(json!({}));
+    assert_eq!(pending(plan_verdict(&fresh)).cause, "is not looked at yet");
+    assert_eq!(pending(plan_written(&fresh)).cause, "has no phase yet: OLM is still writing it");
+    let written = plan(json!({"phase": "RequiresApproval"}));
+    assert_eq!((plan_written(&written), wants_approval(&written)), (Verdict::Done(()), true));
+    assert!(!wants_approval(&fresh));
     assert_eq!(pending(plan_verdict(&plan(json!({"phase": "RequiresApproval"})))).cause, "waits for approval");
     assert_eq!(plan_verdict(&plan(json!({"phase": "Complete"}))), Verdict::Done(()));
     let broken = plan(json!({"phase": "Failed", "conditions": [

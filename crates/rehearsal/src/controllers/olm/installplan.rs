@@ -43,7 +43,15 @@ async fn one(
     let now = context.stamp();
     let approved = plan.at("/spec/approved") == &json!(true);
     match plan.text("/status/phase") {
+        // Changed before its status was written: OLM's write fails, and it plans again instead.
+        "" if given_up(plan) => Ok(()),
         "" => {
+            let package =
+                find(context, plan.text("/spec/clusterServiceVersionNames/0")).map_or("", |(package, _)| &package.name);
+            let wait = context.draw(context.scenario.timings.plan_written, "planWritten", package);
+            if !timers.passed(format!("{}/written", plan.uid()), wait) {
+                return Ok(());
+            }
             let phase = if approved { "Installing" } else { "RequiresApproval" };
             let steps = steps(context, plan);
             cache.status(INSTALL_PLAN, plan, json!({"phase": phase, "catalogSources": [], "plan": steps})).await
@@ -71,6 +79,13 @@ async fn one(
         }
         _ => Ok(()),
     }
+}
+
+/// Whether OLM has lost this plan: somebody approved it while its status was still to be written.
+pub(super) fn given_up(plan: &DynamicObject) -> bool {
+    plan.text("/status/phase").is_empty()
+        && plan.text("/spec/approval") == "Manual"
+        && plan.at("/spec/approved") == &json!(true)
 }
 
 async fn install(

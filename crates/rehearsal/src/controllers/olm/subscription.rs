@@ -3,6 +3,7 @@
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
+use super::installplan::given_up;
 use super::{component_label, resolve};
 use crate::controllers::kit::{
     CATALOG_SOURCE, CSV, Cache, Context, Controller, INSTALL_PLAN, Kind, Read, SUBSCRIPTION, Timers, is_true,
@@ -55,7 +56,7 @@ fn plan_of(cache: &Cache, subscription: &DynamicObject) -> Option<std::sync::Arc
     let plans = cache.within(INSTALL_PLAN, subscription.namespace());
     plans
         .into_iter()
-        .filter(|plan| plan.owned_by(subscription.uid()) && !plan.is_deleted())
+        .filter(|plan| plan.owned_by(subscription.uid()) && !plan.is_deleted() && !given_up(plan))
         .find(|plan| !plan.list("/spec/clusterServiceVersionNames").iter().any(|name| name == installed))
 }
 
@@ -134,10 +135,13 @@ async fn unpack(
         return cache.status(SUBSCRIPTION, subscription, json!({"conditions": conditions})).await;
     }
     cache.status(SUBSCRIPTION, subscription, json!({"conditions": conditions})).await?;
-    cache.create(INSTALL_PLAN, &plan(subscription, bundle)).await
+    // Plans of one namespace are counted, those that were given up too.
+    let before = cache.within(INSTALL_PLAN, subscription.namespace());
+    let last = before.iter().filter_map(|plan| plan.at("/spec/generation").as_u64()).max().unwrap_or_default();
+    cache.create(INSTALL_PLAN, &plan(subscription, bundle, last + 1)).await
 }
 
-fn plan(subscription: &DynamicObject, bundle: &Bundle) -> DynamicObject {
+fn plan(subscription: &DynamicObject, bundle: &Bundle, generation: u64) -> DynamicObject {
     let namespace = subscription.namespace();
     let approval = match subscription.text("/spec/installPlanApproval") {
         "Manual" => "Manual",
@@ -153,7 +157,7 @@ fn plan(subscription: &DynamicObject, bundle: &Bundle) -> DynamicObject {
     plan.metadata.owner_references = Some(vec![owner]);
     plan.data = json!({"spec": {
         "approval": approval, "approved": approval == "Automatic",
-        "clusterServiceVersionNames": [bundle.csv], "generation": 1,
+        "clusterServiceVersionNames": [bundle.csv], "generation": generation,
     }});
     plan
 }
@@ -184,7 +188,7 @@ async fn follow(
         "namespace": plan.namespace(), "uid": plan.uid(),
     });
     let mut status = json!({
-        "currentCSV": csv, "installPlanGeneration": 1, "installPlanRef": reference, "installplan": reference,
+        "currentCSV": csv, "installPlanGeneration": plan.at("/spec/generation"), "installPlanRef": reference, "installplan": reference,
         "state": "UpgradePending",
     });
     if reason.is_empty() {
