@@ -154,4 +154,4 @@ pub(crate) const UPSTREAM: &[(&str, &[&str])] =
 
 /// Options that only make sense for one run, so that no file and no variable sets them.
 pub(crate) const ONCE: &[&str] =
-    &["config", "deadline", "resume", "hold-at", "plan", "help", "version", "list-faults", "list-scenarios"];
+    &["config", "deadline", "resume", "hold-at", "plan", "help", "version", "serve", "list-faults", "list-scenarios"];

@@ -19,7 +19,7 @@ use super::run::{Context, Finished, Stage, failure_json, run_id_of};
 use super::signals::Signals;
 use super::undo::CleanUp;
 use super::verb::Verb;
-use super::{compare, connect, external, log, output, panics, rehearse, settings_view, why};
+use super::{compare, connect, external, log, output, panics, rehearse, serve, settings_view, why};
 use crate::EnvMap;
 use crate::config::ConfigError;
 
@@ -32,13 +32,14 @@ pub fn main(app: App) -> ExitCode {
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
     );
     let exit = std::panic::catch_unwind(AssertUnwindSafe(|| start(&app, &words, &env)));
-    ExitCode::from(exit.unwrap_or(Exit::Bug).code())
+    ExitCode::from(exit.unwrap_or(Exit::Bug.code()))
 }
 
-fn start(app: &App, words: &[OsString], env: &EnvMap) -> Exit {
+/// The process's exit code: one of ours, or that of a program that was run.
+fn start(app: &App, words: &[OsString], env: &EnvMap) -> u8 {
     let here = std::env::current_dir().unwrap_or_default();
-    match parse(app, words, env, &here) {
-        Ok(parsed) => Program { app, words, env, parsed }.run(),
+    let exit = match parse(app, words, env, &here) {
+        Ok(parsed) => return Program { app, words, env, parsed }.run(),
         Err(Ended::Clap(error)) => clap_message(app, words, &error),
         Err(Ended::Why(why)) => complain(&why, Paint::detect(super::args::Color::Auto, env)),
         Err(Ended::Unknown(word, error)) => match external::find(app.name(), &word, env.get("PATH")) {
@@ -50,7 +51,8 @@ fn start(app: &App, words: &[OsString], env: &EnvMap) -> Exit {
             }
             None => clap_message(app, words, &error),
         },
-    }
+    };
+    exit.code()
 }
 
 /// Help, the version, or what is wrong with the words.
@@ -102,7 +104,7 @@ struct Program<'a> {
 }
 
 impl Program<'_> {
-    fn run(&self) -> Exit {
+    fn run(&self) -> u8 {
         let redactor = Redactor::new();
         for setting in self.parsed.settings.iter().filter(|setting| setting.secret) {
             for value in &setting.values {
@@ -110,19 +112,19 @@ impl Program<'_> {
             }
         }
         if let Err(problem) = log::start(self.globals(), &redactor) {
-            return complain(
-                &super::wrong_flag("--log-filter", problem, "write it as tracing does, such as toolbox_cluster=debug"),
-                self.paint(),
-            );
+            let next = "write it as tracing does, such as toolbox_cluster=debug";
+            return complain(&super::wrong_flag("--log-filter", problem, next), self.paint()).code();
         }
-        match &self.parsed.asked {
+        let exit = match &self.parsed.asked {
             Asked::Verb(matches) => match self.verb(matches) {
                 Ok(verb) => self.on_a_cluster(verb, &redactor),
                 Err(exit) => exit,
             },
+            Asked::Rehearse(args, None) if args.serve => return self.serve(args),
             Asked::Rehearse(args, matches) => self.rehearse(args, matches.as_ref(), &redactor),
             Asked::Own(own) => self.own(own, &redactor),
-        }
+        };
+        exit.code()
     }
 
     fn globals(&self) -> &GlobalArgs {
@@ -185,6 +187,17 @@ impl Program<'_> {
         if let Some(list) = rehearse::lists(args) {
             return printed(output::print(&output::form(&list, self.globals().output)));
         }
+        if args.serve || !args.command.is_empty() {
+            let (text, next) = if args.serve {
+                (
+                    "a cluster that is served runs no verb itself",
+                    "run the verb from another shell, or name it as a COMMAND after `--`",
+                )
+            } else {
+                ("a command needs a cluster that is served", "add --serve before `--`")
+            };
+            return complain(&super::wrong_flag("--serve", text, next), self.paint());
+        }
         let Some(matches) = matches else {
             let why = super::wrong_flag(
                 "VERB",
@@ -207,6 +220,14 @@ impl Program<'_> {
             Err(exit) => return exit,
         };
         self.answer(&finished)
+    }
+
+    fn serve(&self, args: &RehearseArgs) -> u8 {
+        let served = rehearse::scenario(args).and_then(|scenario| match runtime(false) {
+            Ok(runtime) => runtime.block_on(serve::serve_it(args, scenario, self.env)),
+            Err(_) => Err(ConfigError::file("runtime", "cannot be started").into()),
+        });
+        served.unwrap_or_else(|why| complain(&why, self.paint()).code())
     }
 
     /// Prints the result, and only that.

@@ -19,6 +19,7 @@ mod parse;
 mod preview;
 mod rehearse;
 mod run;
+mod serve;
 mod settings_view;
 mod signals;
 mod spelling;

@@ -1,5 +1,6 @@
 //! Commands of the program itself: they look at runs and settings instead of testing anything.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -20,6 +21,19 @@ pub(crate) struct RehearseArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
+    /// Serve the cluster over HTTPS on loopback instead, for kubectl and other programs; until Ctrl-C, or as long as
+    /// the COMMAND after `--` runs
+    #[arg(long)]
+    pub(crate) serve: bool,
+
+    /// With --serve: how much faster than real time the cluster lives
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = speed)]
+    pub(crate) speed: f64,
+
+    /// With --serve: the port; 0 is a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
+
     /// List the faults and what they do
     #[arg(long)]
     pub(crate) list_faults: bool,
@@ -27,6 +41,17 @@ pub(crate) struct RehearseArgs {
     /// List the scenarios that come with the program
     #[arg(long)]
     pub(crate) list_scenarios: bool,
+
+    /// With --serve: what to run against the cluster, with KUBECONFIG set
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(speed) if speed.is_finite() && (0.01..=10_000.0).contains(&speed) => Ok(speed),
+        _ => Err("write a number between 0.01 and 10000".to_owned()),
+    }
 }
 
 /// The object that `why` is asked about.

@@ -66,7 +66,7 @@ fn wrong(file: &str, error: &ScenarioError) -> Why {
 }
 
 /// Says what is simulated.
-fn label(args: &RehearseArgs, scenario: &Scenario) -> String {
+pub(crate) fn label(args: &RehearseArgs, scenario: &Scenario) -> String {
     let name = if scenario.name.is_empty() { &args.scenario } else { &scenario.name };
     let faults = if scenario.faults.is_empty() {
         "no faults".to_owned()

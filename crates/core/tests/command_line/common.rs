@@ -1,7 +1,8 @@
 //! A place of its own for each test, and the program run there.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 /// A directory and an environment that hold nothing of the machine's.
 pub(crate) struct World {
@@ -72,6 +73,7 @@ impl World {
             .current_dir(self.root.path())
             .env_clear()
             .env("HOME", self.root.path())
+            .env("TMPDIR", self.root.path())
             .env("PATH", self.root.path())
             .env("ARTIFACT_DIR", self.file(""))
             .envs(self.env.borrow().iter().map(|(name, value)| (name, value)))
@@ -110,4 +112,22 @@ impl Run {
     pub(crate) fn shown(&self, world: &World) -> String {
         self.err.replace(&format!("{}/artifacts", world.root()), "[DIR]").replace("[DIR]//", "[DIR]/")
     }
+}
+
+/// Sends a signal to a run.
+pub(crate) fn send(child: &Child, signal: &str) {
+    let done = Command::new("/bin/sh").arg("-c").arg(format!("kill -{signal} {}", child.id())).status().unwrap();
+    assert!(done.success());
+}
+
+/// Starts a run that holds at a step, and waits until it does.
+pub(crate) fn held(world: &World, words: &[&str]) -> (Child, BufReader<ChildStderr>) {
+    let mut child = world.command(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("held here") {
+        line.clear();
+        assert!(err.read_line(&mut line).unwrap() > 0, "ended before it held");
+    }
+    (child, err)
 }

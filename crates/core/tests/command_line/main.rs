@@ -4,5 +4,6 @@
 
 mod common;
 mod runs;
+mod served;
 mod signals;
 mod wrong;

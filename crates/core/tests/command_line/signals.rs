@@ -1,26 +1,9 @@
 //! Signals, closed pipes and full disks: what a CI and a terminal do to a program.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::io::Read;
+use std::process::Stdio;
 
-use crate::common::World;
-
-/// Starts a rehearsal that holds at a step, and waits until it does.
-fn held(world: &World, words: &[&str]) -> (Child, BufReader<std::process::ChildStderr>) {
-    let mut child = world.command(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut err = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("held here") {
-        line.clear();
-        assert!(err.read_line(&mut line).unwrap() > 0, "ended before it held");
-    }
-    (child, err)
-}
-
-fn send(child: &Child, signal: &str) {
-    let done = Command::new("/bin/sh").arg("-c").arg(format!("kill -{signal} {}", child.id())).status().unwrap();
-    assert!(done.success());
-}
+use crate::common::{World, held, send};
 
 #[test]
 fn the_first_signal_runs_the_captures_and_leaves_a_true_summary() {

@@ -84,7 +84,8 @@ impl Ending<'_> {
         // What a failed run waited for is in its reasons; where its time went is of no use.
         if self.exit == Exit::Done && summary.critical_path_s >= SHORT {
             let took = |id: &String| self.record.step(id).and_then(StepRecord::duration_s).unwrap_or_default();
-            let steps = summary.critical_path.iter().filter(|id| took(id) >= SHORT);
+            let long = (summary.critical_path_s / 100.0).max(SHORT);
+            let steps = summary.critical_path.iter().filter(|id| took(id) >= long);
             let steps: Vec<String> = steps.map(|id| format!("{id} {}", show(took(id)))).collect();
             lines.push(format!("critical path: {}", steps.join(" > ")));
         }
@@ -167,6 +168,7 @@ impl Ending<'_> {
         let floor = self
             .record
             .floor_s
+            .filter(|_| self.exit == Exit::Done)
             .map(|floor| format!(", at least {} by the scenario's own causes", show(floor)))
             .unwrap_or_default();
         format!("{word}: {} in {}{steps}{fault}{floor}", self.record.name, show(self.record.last_s))

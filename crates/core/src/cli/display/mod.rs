@@ -124,7 +124,10 @@ impl Reporter for Display {
             }
             _ => {}
         }
-        for line in state.lines.of(event) {
+        let lines = state.lines.of(event);
+        // On a terminal what is waited for is in the live lines, and in the record.
+        let shown = !(state.screen.is_live() && matches!(event.event, Event::Pending { .. }));
+        for line in lines.into_iter().filter(|_| shown) {
             let line = self.redactor.text(&line);
             state.screen.line(&line);
             state.spoke = event.t;

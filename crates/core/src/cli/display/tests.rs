@@ -125,7 +125,7 @@ fn a_pipe_gets_one_line_per_change_with_its_time() {
     ");
     insta::assert_snapshot!(stage.end(Exit::Done, None), @r"
     passed: cluster set_scale in 5m12s (1 changed, 1 already so)
-    critical path: cluster.scale 0.4s > cluster.wait-nodes 5m12s
+    critical path: cluster.wait-nodes 5m12s
     run directory: /a/000__cluster__set_scale
     ");
 }

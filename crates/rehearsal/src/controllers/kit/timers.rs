@@ -9,8 +9,15 @@ use toolbox_engine::Clock;
 #[derive(Debug)]
 pub(crate) struct Timers {
     clock: Clock,
-    deadlines: BTreeMap<String, Duration>,
+    deadlines: BTreeMap<String, Deadline>,
     asked: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Deadline {
+    at: Duration,
+    /// Somebody was told that it has passed.
+    told: bool,
 }
 
 impl Timers {
@@ -22,9 +29,11 @@ impl Timers {
     pub(crate) fn passed(&mut self, name: impl Into<String>, wait: Duration) -> bool {
         let name = name.into();
         let now = self.clock.elapsed();
-        let deadline = *self.deadlines.entry(name.clone()).or_insert(now + wait);
+        let deadline = self.deadlines.entry(name.clone()).or_insert(Deadline { at: now + wait, told: false });
+        deadline.told = now >= deadline.at;
+        let told = deadline.told;
         self.asked.insert(name);
-        now >= deadline
+        told
     }
 
     /// Starts a name's clock again.
@@ -38,9 +47,28 @@ impl Timers {
         self.deadlines.retain(|name, _| asked.contains(name));
     }
 
-    /// Time left until the next deadline that has not passed yet.
+    /// Time left until the next deadline that nobody was told of. One may have passed since it was asked about, in the
+    /// same round: time does not stand still unless it is paused.
     pub(crate) fn next(&self) -> Option<Duration> {
         let now = self.clock.elapsed();
-        self.deadlines.values().filter(|deadline| **deadline > now).min().map(|deadline| deadline.saturating_sub(now))
+        let untold = self.deadlines.values().filter(|deadline| !deadline.told);
+        untold.map(|deadline| deadline.at.saturating_sub(now)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_that_passes_within_a_round_is_not_lost() {
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let mut timers = Timers::new(clock.clone());
+        assert!(!timers.passed("a", Duration::from_secs(1)));
+        clock.sleep(Duration::from_secs(2)).await;
+        assert_eq!(timers.next(), Some(Duration::ZERO));
+        timers.end_round();
+        assert!(timers.passed("a", Duration::from_secs(1)));
+        assert_eq!(timers.next(), None);
     }
 }

@@ -1,0 +1,130 @@
+//! A cluster that outlives the program: the simulated one, served over HTTPS to several runs.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+
+use crate::common::{World, held, send};
+
+/// A served cluster; it ends with the test.
+struct Served {
+    child: Child,
+}
+
+impl Served {
+    /// Starts one, and points the world's runs at it.
+    fn start(world: &World) -> Self {
+        let words = ["rehearse", "--serve", "--speed", "50"];
+        let mut child = world.command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let kubeconfig = line.trim().strip_prefix("export KUBECONFIG=").unwrap();
+        world.env("KUBECONFIG", kubeconfig);
+        Self { child }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_second_run_changes_nothing_and_says_so_and_a_cleanup_takes_the_first_back() {
+    let world = World::new();
+    let _served = Served::start(&world);
+    let first = world.run(&["demo", "put", "a"]);
+    first.assert(0);
+    assert!(first.err.contains("changed  demo.apply: created ConfigMap default/a"), "{}", first.err);
+    assert!(first.err.contains("cluster: https://127.0.0.1:"), "{}", first.err);
+    let second = world.run(&["demo", "put", "a"]);
+    second.assert(0);
+    assert!(second.err.contains("ok       demo.apply: "), "{}", second.err);
+    assert!(second.err.contains("(2 already so)"), "{}", second.err);
+    let run = world.file("000__demo__put").display().to_string();
+    let taken = world.run(&["cleanup", &run]);
+    taken.assert(0);
+    assert!(taken.err.contains("cleanup.take-back: took back 1"), "{}", taken.err);
+    world.run(&["demo", "has-map", "a"]).assert(1);
+    let again = world.run(&["cleanup", &run]);
+    again.assert(0);
+    assert!(again.err.contains("all 1 were gone already"), "{}", again.err);
+}
+
+#[test]
+fn a_run_that_meets_another_one_names_it_and_touches_nothing() {
+    let world = World::new();
+    let _served = Served::start(&world);
+    let (mut first, mut err) = held(&world, &["demo", "put", "a", "--hold-at", "demo.wait"]);
+    let second = world.run(&["demo", "put", "b"]);
+    second.assert(4);
+    let refusal = format!("error: Lease/default/tbx: another run works on this cluster: demo put on host ");
+    assert!(second.err.contains(&refusal), "{}", second.err);
+    assert!(second.err.contains(&format!(", pid {}, run ", first.id())), "{}", second.err);
+    // Reading is nobody's loss.
+    world.run(&["demo", "has-map", "b"]).assert(1);
+    world.run(&["demo", "put", "b", "--force-lock"]).assert(0);
+    send(&first, "INT");
+    let mut rest = String::new();
+    err.read_to_string(&mut rest).unwrap();
+    assert_eq!(first.wait().unwrap().code(), Some(130), "{rest}");
+    assert!(rest.contains("left on the cluster:\n  ConfigMap/default/a\n  take it back: tbx cleanup "), "{rest}");
+    world.run(&["demo", "put", "c"]).assert(0);
+}
+
+#[test]
+fn a_run_that_was_killed_is_resumed_and_proves_again_what_it_had_done() {
+    let world = World::new();
+    let _served = Served::start(&world);
+    let (mut killed, _) = held(&world, &["demo", "put", "a", "--hold-at", "demo.wait"]);
+    send(&killed, "KILL");
+    killed.wait().unwrap();
+    let run = world.file("000__demo__put").display().to_string();
+    let resumed = world.run(&["demo", "put", "a", "--resume", &run, "--force-lock"]);
+    resumed.assert(0);
+    assert!(resumed.err.contains("ok       demo.apply: "), "{}", resumed.err);
+    let journal =
+        |number: &str| std::fs::read_to_string(world.file(&format!("{number}__demo__put/journal.jsonl"))).unwrap();
+    let id = |text: &str| text.lines().find(|line| line.contains("run.id")).unwrap().to_owned();
+    assert_eq!(id(&journal("000")), id(&journal("001")));
+    let summary = std::fs::read_to_string(world.file("001__demo__put/summary.json")).unwrap();
+    assert!(summary.contains(&format!("\"resumes\": \"{run}\"")), "{summary}");
+    let taken = world.run(&["cleanup", &world.file("001__demo__put").display().to_string()]);
+    taken.assert(0);
+    assert!(taken.err.contains("took back 1"), "{}", taken.err);
+}
+
+#[test]
+fn an_object_of_the_live_cluster_is_explained() {
+    let world = World::new();
+    let _served = Served::start(&world);
+    let run = world.run(&["why", "machineset/demo-x7k2p-worker-a", "-n", "openshift-machine-api"]);
+    run.assert(0);
+    assert_eq!(
+        run.out,
+        "MachineSet/openshift-machine-api/demo-x7k2p-worker-a: has its 1 machines\nwhy: nothing holds it up\n"
+    );
+    let run = world.run(&["why", "pod/nobody"]);
+    run.assert(1);
+    assert!(run.err.contains("error: Pod/default/nobody: does not exist\n"), "{}", run.err);
+}
+
+#[test]
+fn a_command_runs_against_a_cluster_that_lives_as_long_as_it() {
+    let world = World::new();
+    let program = crate::common::program().display().to_string();
+    let run = world.run(&["rehearse", "--serve", "--", &program, "demo", "put", "a"]);
+    run.assert(0);
+    assert_eq!(run.out, "nothing x1\n");
+    assert!(run.err.starts_with("REHEARSAL: scenario default, no faults, seed 0, at 1 times real time"), "{}", run.err);
+    world.run(&["rehearse", "--serve", "--", "/bin/sh", "-c", "test -f $KUBECONFIG && exit 9"]).assert(9);
+    assert_eq!(
+        std::fs::read_dir(world.root())
+            .unwrap()
+            .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "kubeconfig"))
+            .count(),
+        0
+    );
+    world.run(&["rehearse", "--serve", "demo", "put", "a"]).assert(2);
+}
