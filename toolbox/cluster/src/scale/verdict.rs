@@ -16,10 +16,17 @@ pub(super) fn machines_verdict(
     all: &[Object],
 ) -> Verdict<Vec<Object>> {
     let of = |set: &str| -> Vec<&Object> { all.iter().filter(|machine| set_of(machine) == Some(set)).collect() };
-    // A failed machine is never replaced: it ends the wait whatever the counters say.
-    for machine in expected.keys().flat_map(|set| of(set)) {
-        if let Some(failure) = failure(machine).filter(|_| !machine.is_deleting()) {
-            return Verdict::Failed(Why::new(machine.refer(), &MachineCause::Failed(failure)));
+    for (set, count) in expected {
+        let staying: Vec<&Object> = of(set).into_iter().filter(|machine| !machine.is_deleting()).collect();
+        // Of more machines than wanted some are about to go, and a failed one is the first of them.
+        if i64::try_from(staying.len()).is_ok_and(|there| there > *count) {
+            continue;
+        }
+        // A failed machine is never replaced: it ends the wait whatever the counters say.
+        for machine in staying {
+            if let Some(failure) = failure(machine) {
+                return Verdict::Failed(Why::new(machine.refer(), &MachineCause::Failed(failure)));
+            }
         }
     }
     let verdicts = expected.iter().map(|(set, count)| set_verdict(set, *count, wanted_type, sets, &of(set)));
@@ -174,9 +181,12 @@ mod tests {
             json!({"phase": "Failed", "errorReason": "InsufficientResources",
             "errorMessage": "no capacity for g4dn.xlarge in us-test-1a"}),
         );
-        let (failed, text) = cause(judge(3, &[good, bad]));
+        let (failed, text) = cause(judge(3, &[good.clone(), bad.clone()]));
         assert!(failed);
         assert!(text.starts_with("Machine/openshift-machine-api/bad: "), "{text}");
+        // One too many: it is the failed one that goes.
+        assert!(!cause(judge(1, &[good, bad.clone()])).0);
+        assert!(!cause(judge(0, &[bad])).0);
     }
 
     #[test]
