@@ -115,6 +115,61 @@ async fn the_next_zone_is_tried_when_one_has_none_or_does_not_sell_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_machine_that_failed_can_be_scaled_away() {
+    let rehearsed = Rehearsed::new("default", &["zone-out-of-stock"]).await;
+    let spec = ScaleSpec { base: Some("demo-x7k2p-worker-a".to_owned()), ..ScaleSpec::new("g4dn.xlarge", 1) };
+    let ran = rehearsed.run(plan(&rehearsed, spec)).await;
+    assert_eq!(ran.why().code, "out-of-stock");
+    let none = scale(&rehearsed, "g4dn.xlarge", 0).await;
+    assert_eq!(none.outcome.exit, Exit::Done, "{:?}", none.outcome.why);
+    assert_eq!(replicas(&rehearsed, DERIVED_A).await, 0);
+    let left = rehearsed.all(&kinds::MACHINE).await;
+    assert!(left.iter().all(|machine| machines::set_of(machine) != Some(DERIVED_A)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_elses_set_keeps_is_not_asked_for_again_in_the_next_zone() {
+    let rehearsed = Rehearsed::with("gpu-node", &[], |scenario| {
+        let kind = scenario.instance_types.get_mut("g4dn.xlarge").expect("the type is sold");
+        kind.zones.insert("us-test-1a".to_owned(), 1);
+    })
+    .await;
+    let ran = scale(&rehearsed, "g4dn.xlarge", 3).await;
+    assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
+    assert_eq!(replicas(&rehearsed, "demo-x7k2p-gpu-a").await, 1);
+    assert_eq!(replicas(&rehearsed, DERIVED_B).await, 2);
+    assert_eq!(ran.answer().lines().count(), 3, "{}", ran.answer());
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_force_the_other_sets_are_emptied_only_after_the_new_machines_are_there() {
+    let two_sets = |stock: u32| {
+        move |scenario: &mut toolbox_testkit::Scenario| {
+            let mut other = scenario.machine_sets.last().expect("the scenario has sets").clone();
+            "demo-x7k2p-gpu-b".clone_into(&mut other.name);
+            "us-test-1b".clone_into(&mut other.zone);
+            scenario.machine_sets.push(other);
+            let kind = scenario.instance_types.get_mut("g4dn.xlarge").expect("the type is sold");
+            for zone in ["us-test-1a", "us-test-1b", "us-test-1c"] {
+                kind.zones.insert(zone.to_owned(), stock);
+            }
+        }
+    };
+    let forced = ScaleSpec { force: true, ..ScaleSpec::new("g4dn.xlarge", 3) };
+    let rehearsed = Rehearsed::with("gpu-node", &[], two_sets(9)).await;
+    let ran = rehearsed.run(plan(&rehearsed, forced.clone())).await;
+    assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
+    assert_eq!(replicas(&rehearsed, "demo-x7k2p-gpu-a").await, 3);
+    assert_eq!(replicas(&rehearsed, "demo-x7k2p-gpu-b").await, 0);
+    // No zone has more than what is there: nothing of it is lost.
+    let rehearsed = Rehearsed::with("gpu-node", &[], two_sets(1)).await;
+    let ran = rehearsed.run(plan(&rehearsed, ScaleSpec { replicas: 6, ..forced })).await;
+    assert_eq!(ran.why().code, "out-of-stock");
+    assert_eq!(replicas(&rehearsed, "demo-x7k2p-gpu-a").await, 1);
+    assert_eq!(replicas(&rehearsed, "demo-x7k2p-gpu-b").await, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_base_that_was_asked_for_is_the_only_one_tried() {
     let rehearsed = Rehearsed::new("default", &[]).await;
     let spec = ScaleSpec { base: Some("demo-x7k2p-worker-a".to_owned()), ..ScaleSpec::new("p2.xlarge", 1) };

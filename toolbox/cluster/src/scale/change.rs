@@ -7,7 +7,7 @@ use toolbox_core::engine::{Step, StepCx, Why};
 
 use super::intent::{Intent, Try, machine_set};
 
-/// The first try, and the emptying of the others.
+/// The first try. The others are emptied once it holds its machines; only a preview says so here already.
 pub(super) async fn first(
     cx: &StepCx,
     cluster: &Cluster,
@@ -18,10 +18,12 @@ pub(super) async fn first(
     let Some(first) = intent.tries.first() else {
         return Ok(Step::AlreadySo((), intent.because.clone()));
     };
-    for other in &intent.emptied {
-        scale(cx, cluster, other, 0).await?;
+    let changed = attempt(cx, cluster, first, instance_type, wanted).await?;
+    if cx.dry() {
+        for other in &intent.emptied {
+            empty(cx, cluster, other).await?;
+        }
     }
-    let changed = attempt(cx, cluster, first, instance_type, wanted).await? || !intent.emptied.is_empty();
     Ok(if changed {
         Step::Changed((), format!("{} has {wanted} replicas", first.set))
     } else {
@@ -49,9 +51,16 @@ pub(super) async fn attempt(
     Ok(true)
 }
 
-/// Takes a try back: 0 for a set of ours, what it was for one of somebody else's.
-pub(super) async fn take_back(cx: &StepCx, cluster: &Cluster, one: &Try) -> Result<(), Why> {
-    scale(cx, cluster, &one.set, if one.ours { 0 } else { one.before }).await
+/// Takes a try back: 0 for a set of ours, what it was for one of somebody else's. Says how many it keeps.
+pub(super) async fn take_back(cx: &StepCx, cluster: &Cluster, one: &Try) -> Result<i64, Why> {
+    let kept = if one.ours { 0 } else { one.before };
+    scale(cx, cluster, &one.set, kept).await?;
+    Ok(kept)
+}
+
+/// Removes the machines of a set.
+pub(super) async fn empty(cx: &StepCx, cluster: &Cluster, set: &str) -> Result<(), Why> {
+    scale(cx, cluster, set, 0).await
 }
 
 async fn scale(cx: &StepCx, cluster: &Cluster, set: &str, replicas: i64) -> Result<(), Why> {

@@ -22,39 +22,67 @@ pub(super) async fn machines(
     intent: &Intent,
 ) -> Result<Step<Fleet>, Why> {
     let mut expected = intent.kept.clone();
-    expected.extend(intent.emptied.iter().map(|set| (set.clone(), 0)));
     let mut tries = intent.tries.iter();
     let Some(mut current) = tries.next() else {
-        return settle(cx, cluster, spec, expected).await.map(|fleet| {
-            let what = format!("{} machines, as before", fleet.machines.len());
-            Step::AlreadySo(fleet, what)
-        });
+        let fleet = settle(cx, cluster, spec, expected).await.map_err(|unsettled| unsettled.why)?;
+        let what = format!("{} machines, as before", fleet.machines.len());
+        return Ok(Step::AlreadySo(fleet, what));
     };
+    // What the current set is to hold: less once a set of somebody else's keeps some.
+    let mut wanted = spec.wanted();
     loop {
-        expected.insert(current.set.clone(), spec.wanted());
-        let why = match settle(cx, cluster, spec, expected.clone()).await {
-            Ok(fleet) => {
-                let what = format!("{} machines in {}", fleet.machines.len(), current.set);
-                return Ok(Step::AlreadySo(fleet, what));
-            }
-            Err(why) => why,
+        expected.insert(current.set.clone(), wanted);
+        let Unsettled { why, set } = match settle(cx, cluster, spec, expected.clone()).await {
+            Ok(fleet) => return empty_the_others(cx, cluster, spec, intent, fleet).await,
+            Err(unsettled) => unsettled,
         };
-        let of_the_zone = matches!(why.code.as_ref(), "out-of-stock" | "type-not-offered");
-        let next = tries.next().filter(|_| of_the_zone && can_be_taken_back(current, spec));
+        let of_the_zone = matches!(why.code.as_ref(), "out-of-stock" | "type-not-offered")
+            && set.as_ref().is_none_or(|set| *set == current.set);
+        let next = tries.next().filter(|_| of_the_zone && can_be_taken_back(current, wanted));
         let Some(next) = next else {
             return Err(with_other_bases(why, intent, current));
         };
         cx.note(format!("zone {}: {}; trying zone {} with {}", zone_of(current), why.cause, zone_of(next), next.set));
-        change::take_back(cx, cluster, current).await?;
+        let kept = change::take_back(cx, cluster, current).await?;
         expected.remove(&current.set);
-        change::attempt(cx, cluster, next, &spec.instance_type, spec.wanted()).await?;
+        if kept > 0 {
+            expected.insert(current.set.clone(), kept);
+            wanted -= kept;
+        }
+        change::attempt(cx, cluster, next, &spec.instance_type, wanted).await?;
         current = next;
     }
 }
 
-/// A set of somebody else's that has been so before this run is left alone, failed machines and all.
-fn can_be_taken_back(one: &Try, spec: &ScaleSpec) -> bool {
-    one.ours || one.before != spec.wanted()
+/// Empties the sets that are to hold none, now that the machines are there without them.
+async fn empty_the_others(
+    cx: &StepCx,
+    cluster: &Cluster,
+    spec: &ScaleSpec,
+    intent: &Intent,
+    fleet: Fleet,
+) -> Result<Step<Fleet>, Why> {
+    let others: Vec<&String> = intent.emptied.iter().filter(|set| !fleet.sets.contains_key(*set)).collect();
+    let holders: Vec<&str> = fleet.sets.iter().filter(|(_, count)| **count > 0).map(|(set, _)| set.as_str()).collect();
+    let what = match holders.as_slice() {
+        [] => "no machine".to_owned(),
+        holders => format!("{} machines in {}", fleet.machines.len(), holders.join(" and ")),
+    };
+    if others.is_empty() {
+        return Ok(Step::AlreadySo(fleet, what));
+    }
+    let mut expected = fleet.sets;
+    for other in others {
+        change::empty(cx, cluster, other).await?;
+        expected.insert(other.clone(), 0);
+    }
+    let fleet = settle(cx, cluster, spec, expected).await.map_err(|unsettled| unsettled.why)?;
+    Ok(Step::Changed(fleet, format!("{what}, the other sets are empty")))
+}
+
+/// A set of somebody else's is left alone, failed machines and all, unless this run is what made it larger.
+fn can_be_taken_back(one: &Try, wanted: i64) -> bool {
+    one.ours || one.before < wanted
 }
 
 fn zone_of(one: &Try) -> &str {
@@ -78,12 +106,18 @@ fn with_other_bases(mut why: Why, intent: &Intent, tried: &Try) -> Why {
     why.with("tried", tried.join(", "))
 }
 
+/// Why the machines did not come, and the set of the one that failed, if it is one.
+struct Unsettled {
+    why: Why,
+    set: Option<String>,
+}
+
 async fn settle(
     cx: &StepCx,
     cluster: &Cluster,
     spec: &ScaleSpec,
     expected: BTreeMap<String, i64>,
-) -> Result<Fleet, Why> {
+) -> Result<Fleet, Unsettled> {
     if expected.is_empty() {
         return Ok(Fleet::default());
     }
@@ -95,7 +129,11 @@ async fn settle(
             sets.judge(|sets| Verdict::Done(sets.to_vec()))
                 .and_then(|sets| all.judge(|all| machines_verdict(&expected, &spec.instance_type, &sets, all)))
         })
-        .await?;
+        .await
+        .map_err(|why| {
+            let culprit = all.objects().into_iter().find(|machine| machine.name() == why.object.name);
+            Unsettled { set: culprit.and_then(|machine| set_of(&machine).map(str::to_owned)), why }
+        })?;
     Ok(Fleet { sets: expected, machines: found.iter().map(|machine| machine.name().to_owned()).collect() })
 }
 
