@@ -158,6 +158,7 @@ pub(crate) async fn ask(cluster: &Cluster, holder: Holder, force: bool) -> Resul
         if let Some(before) = &before
             && let Some(left) = left(before, now)
             && !force
+            && !is_ours(before, &holder)
         {
             return Err(taken(before, left, now));
         }
@@ -168,6 +169,18 @@ pub(crate) async fn ask(cluster: &Cluster, holder: Holder, force: bool) -> Resul
         }
     }
     Ok(Asked::Without("it changes hands all the time".to_owned()))
+}
+
+/// Whether the lease is this run's own: its create had a lost answer, or the run is resumed on the same machine after
+/// the process that held it was killed.
+fn is_ours(lease: &Object, holder: &Holder) -> bool {
+    if lease.text("/spec/holderIdentity") == Some(&*holder.identity()) {
+        return true;
+    }
+    let pid = lease.annotation("tbx/pid").unwrap_or_default();
+    let same_run =
+        lease.annotation("tbx/run") == Some(&*holder.run) && lease.annotation("tbx/host") == Some(&*holder.host);
+    same_run && pid.parse::<u32>().is_ok_and(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
 }
 
 fn without(error: ClusterError) -> Result<Asked, Why> {
@@ -247,6 +260,20 @@ mod tests {
         assert_eq!(other["spec"]["acquireTime"], "2026-01-01T10:02:00.000000Z");
         assert_eq!(other["spec"]["leaseTransitions"], 1);
         assert_eq!(other["metadata"]["resourceVersion"], "7");
+    }
+
+    #[test]
+    fn a_run_is_not_locked_out_by_itself() {
+        let start = at("2026-01-01T10:00:00Z");
+        let lease = Object::new(manifest(&holder("a"), None, start));
+        assert!(is_ours(&lease, &holder("a")), "a create whose answer was lost");
+        assert!(!is_ours(&lease, &holder("b")), "another run");
+        let alive = Holder { pid: std::process::id(), ..holder("a") };
+        let lease = Object::new(manifest(&alive, None, start));
+        assert!(!is_ours(&lease, &holder("a")), "the same run, still alive");
+        let killed = Holder { pid: u32::MAX, ..holder("a") };
+        let lease = Object::new(manifest(&killed, None, start));
+        assert!(is_ours(&lease, &holder("a")), "the same run, killed");
     }
 
     #[test]

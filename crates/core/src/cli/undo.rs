@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::watch;
-use toolbox_cluster::{Cluster, Query, RUN, conditions, kinds};
+use toolbox_cluster::{Cluster, Object, Query, RUN, conditions, kinds};
 use toolbox_engine::event::{Ended, Event, Reporter, Role, Stamped};
 use toolbox_engine::journal::Entry;
 use toolbox_engine::plan::{Act, Effect, StepSpec};
@@ -129,7 +129,7 @@ async fn delete(cx: &StepCx, cluster: &Cluster, object: &ObjectRef) -> Result<bo
     }
 }
 
-/// The answer to a create was lost: what carries the run's label under that name was made by it.
+/// The answer to a create was lost: what carries the run's mark under that name was made by it.
 async fn delete_lost(cx: &StepCx, cluster: &Cluster, object: &ObjectRef, run: &str) -> Result<bool, Why> {
     let kind = match cluster.kind(&object.api_version, &object.kind).await {
         Ok(kind) => kind,
@@ -140,13 +140,15 @@ async fn delete_lost(cx: &StepCx, cluster: &Cluster, object: &ObjectRef, run: &s
         Some(namespace) => Query::within(&kind, namespace),
         None => Query::all(&kind),
     };
-    let found = match cluster.list(&all.labels(format!("{RUN}={run}"))).await {
+    let ours = format!("{}={}", toolbox_cluster::MANAGED_BY, toolbox_cluster::MANAGER);
+    let found = match cluster.list(&all.labels(ours)).await {
         Ok(found) => found,
         Err(error) if error.is_absent() => return Ok(false),
         Err(error) => return Err(error.into()),
     };
     let mut any = false;
-    for one in found.iter().filter(|one| one.name().starts_with(&object.name)) {
+    let of_this_run = |one: &&Object| one.annotation(RUN) == Some(run) && one.name().starts_with(&object.name);
+    for one in found.iter().filter(of_this_run) {
         any |= delete(cx, cluster, &one.refer()).await?;
     }
     Ok(any)

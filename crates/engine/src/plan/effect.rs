@@ -77,16 +77,16 @@ pub enum Act {
 }
 
 impl Act {
-    /// The API verbs that it needs.
+    /// The API verbs that it needs. Changes look at what is there first, and deletions are waited for.
     pub fn api_verbs(self) -> &'static [&'static str] {
         match self {
             Act::Read => &["get", "list"],
             Act::Watch => &["list", "watch"],
             Act::Logs => &["get"],
-            Act::Create => &["create"],
-            Act::Apply => &["create", "patch"],
-            Act::Patch => &["patch"],
-            Act::Delete => &["delete"],
+            Act::Create => &["get", "create"],
+            Act::Apply => &["get", "create", "patch"],
+            Act::Patch => &["get", "patch"],
+            Act::Delete => &["get", "list", "watch", "delete"],
         }
     }
 

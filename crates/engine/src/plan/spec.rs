@@ -35,14 +35,15 @@ impl StepSpec {
         }
     }
 
-    /// A step that reads and decides. One minute unless said otherwise.
+    /// A step that reads and decides. Three minutes unless said otherwise: longer than a request is tried again, so
+    /// that an API server that is away is what it fails with.
     pub fn ask(id: &str, title: impl Into<String>) -> Self {
-        Self::new(id, title, Role::Ask, Duration::from_secs(60))
+        Self::new(id, title, Role::Ask, Duration::from_secs(180))
     }
 
-    /// A step that changes the cluster. Two minutes unless said otherwise.
+    /// A step that changes the cluster. Five minutes unless said otherwise.
     pub fn change(id: &str, title: impl Into<String>) -> Self {
-        Self::new(id, title, Role::Change, Duration::from_secs(120))
+        Self::new(id, title, Role::Change, Duration::from_secs(300))
     }
 
     /// A step that watches until something holds, for at most `deadline`.

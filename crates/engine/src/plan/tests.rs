@@ -177,6 +177,28 @@ async fn a_stop_ends_running_steps_and_gives_finalizers_the_grace_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_runs_own_deadline_quotes_the_reason_and_leaves_finalizers_their_time() {
+    let mut plan = Plan::new("test");
+    let (_sender, receiver) = tokio::sync::watch::channel(0);
+    let _wait: Out<()> = plan.step(StepSpec::wait("w", "waits", Duration::from_secs(6000)), (), |cx, ()| async move {
+        let why = Why::waiting(ObjectRef::thing("Pod", "p"), "slow", "is slow");
+        let () = cx.wait(Changes::of(receiver), || Verdict::<()>::Pending(why.clone())).await?;
+        Ok(Step::AlreadySo((), String::new()))
+    });
+    plan.finalizer(StepSpec::ask("capture", "capture").deadline(Duration::from_secs(600)), |cx| async move {
+        cx.clock().sleep(Duration::from_secs(120)).await;
+        Ok(Step::AlreadySo((), String::new()))
+    });
+    let (mut options, _) = options();
+    options.run_deadline = Some(Duration::from_secs(3600));
+    let outcome = run(plan, options).await;
+    assert_eq!(outcome.exit, Exit::TimedOut);
+    assert_eq!(outcome.why.as_ref().unwrap().to_string(), "Pod/p: is slow (gave up after 1h)");
+    assert_eq!(*ended(&outcome, "w"), Ended::Stopped);
+    assert!(matches!(ended(&outcome, "capture"), Ended::AlreadySo { .. }));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_panic_is_a_failed_step_and_a_bug() {
     let mut plan = Plan::new("test");
     let _bad: Out<()> = plan.step(StepSpec::ask("bad", "bad"), (), |_, ()| async { panic!("oops") });

@@ -89,7 +89,13 @@ where
         display.say(&format!("note: {note}"));
     }
     if context.globals.plan {
-        return planned(context, stage, verb, &display, connecting).await;
+        return tokio::select! {
+            biased;
+            () = signals.stopped.cancelled() => {
+                Finished { exit: signals.first().1, answer: None, why: None, run_dir: None }
+            }
+            done = planned(context, stage, verb, &display, connecting) => done,
+        };
     }
     let name = verb.name();
     let floor = stage.rehearsal.as_ref().and_then(|rehearsal| Some((rehearsal.floor)(&verb.floor()?)));

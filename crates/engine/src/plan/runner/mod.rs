@@ -4,6 +4,7 @@ mod drive;
 mod options;
 mod preview;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,8 @@ struct Runner {
     interrupt: Interrupt,
     hold_at: Option<String>,
     phases: Vec<Phase>,
+    /// The steps that run now, by their place in the plan.
+    running: BTreeMap<usize, StepCx>,
     values: Values,
     results: Vec<StepResult>,
     first_failure: Option<Why>,
@@ -91,6 +94,7 @@ impl Runner {
             interrupt: options.interrupt,
             hold_at: options.hold_at,
             phases: vec![Phase::Waiting; count],
+            running: BTreeMap::new(),
             values: Values((0..count).map(|_| None).collect()),
             results: Vec::new(),
             first_failure: None,
@@ -134,13 +138,29 @@ impl Runner {
                     }
                 }
                 () = &mut deadline => {
-                    self.interrupt.stop("run deadline", Exit::TimedOut);
+                    self.out_of_time(limits.run_deadline.unwrap_or_default());
                     break;
                 }
             }
         }
         drop(running);
         self.close(if stop.is_cancelled() { "the run was stopped" } else { "an earlier step failed" });
+    }
+
+    /// The run's own deadline has come: the failure is what the longest-running step waits for.
+    fn out_of_time(&mut self, limit: Duration) {
+        let running = self.running.values().find_map(StepCx::last_pending);
+        let why = running.unwrap_or_else(|| {
+            let steps: Vec<&str> = self.running.values().map(StepCx::id).collect();
+            let what = format!("steps still run: {}", steps.join(", "));
+            Why::waiting(ObjectRef::thing("run", self.plan.name()), "run-deadline", what)
+        });
+        let mut why = why.timed_out(limit);
+        why.next = format!("give the run more time with --run-deadline, or {}", why.next);
+        if self.first_failure.is_none() {
+            self.first_failure = Some(why);
+        }
+        self.interrupt.stop("run deadline", Exit::TimedOut);
     }
 
     /// The first step in plan order that can be started; steps that cannot run any more are closed on the way.
@@ -212,6 +232,7 @@ impl Runner {
             return None;
         };
         self.phases[at] = Phase::Running;
+        self.running.insert(at, cx.clone());
         let held = self.hold_at.as_deref() == Some(spec.id());
         Some(async move {
             if held {
@@ -246,6 +267,7 @@ impl Runner {
             }
         };
         let failed = phase == Phase::NotMet;
+        self.running.remove(&at);
         self.phases[at] = phase;
         self.result(at, ended);
         failed
@@ -283,7 +305,8 @@ impl Runner {
 
     async fn finalizers(&mut self, limits: &Limits) {
         let hurry = self.interrupt.hurry.clone();
-        let stopped = self.interrupt.asked().is_some();
+        // The grace time is what a signal leaves; the run's own deadline leaves finalizers theirs.
+        let stopped = self.interrupt.by_signal();
         let mut running = FuturesUnordered::new();
         for at in 0..self.plan.steps.len() {
             if self.plan.steps[at].spec.role() == Role::Finalizer
@@ -297,7 +320,7 @@ impl Runner {
         let out_of_time = async {
             if !stopped {
                 // A signal that comes while finalizers run starts the grace time then.
-                interrupt.stop.cancelled().await;
+                interrupt.signalled.cancelled().await;
             }
             clock.sleep(limits.grace).await;
         };

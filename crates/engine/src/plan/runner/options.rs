@@ -55,6 +55,7 @@ impl RunOptions {
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     pub(super) stop: CancellationToken,
+    pub(super) signalled: CancellationToken,
     pub(super) hurry: CancellationToken,
     by: Arc<Mutex<Option<(String, Exit)>>>,
 }
@@ -67,7 +68,15 @@ impl Interrupt {
         if first.is_none() {
             *first = Some((by.to_owned(), exit));
         }
+        if exit != Exit::TimedOut {
+            self.signalled.cancel();
+        }
         self.stop.cancel();
+    }
+
+    /// Whether a signal asked, and not the run's own deadline.
+    pub(super) fn by_signal(&self) -> bool {
+        self.signalled.is_cancelled()
     }
 
     /// Also gives up the finalizers.
