@@ -31,6 +31,7 @@ mod query;
 #[cfg(test)]
 mod testing;
 mod transport;
+mod undeclared;
 mod write;
 
 pub use access::Gap;

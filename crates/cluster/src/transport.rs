@@ -17,6 +17,7 @@ use kube::client::{AuthError, Body};
 use toolbox_engine::{Clock, ObjectRef};
 
 use crate::error::ClusterError;
+use crate::undeclared;
 
 /// API requests made and watch events received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,6 +115,8 @@ impl Failure {
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Failure::Lost(_) => true,
+            // Servers of some versions say this with 500.
+            Failure::Said { code: 500, body, .. } if undeclared::is_about(&String::from_utf8_lossy(body)) => false,
             Failure::Said { code, .. } => matches!(code, 408 | 429 | 500 | 502 | 503 | 504),
             Failure::Certificate(_) | Failure::Credentials(_) => false,
         }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use toolbox_engine::ObjectRef;
 
 use super::{ClusterError, FieldConflict, FieldError};
+use crate::undeclared;
 
 impl ClusterError {
     /// Reads a failed answer. `verb` is what was asked, `object` about what.
@@ -23,6 +24,9 @@ impl ClusterError {
         let causes = status.pointer("/details/causes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let of_cause = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
         match code {
+            400 | 422 | 500 if undeclared::is_about(&message) => {
+                ClusterError::Invalid { causes: undeclared::causes(&message), object, message }
+            }
             404 if text("/details/name").is_empty() => ClusterError::NotServed { object },
             404 => ClusterError::NotFound {
                 // A create in a namespace that is not there is answered about the namespace.

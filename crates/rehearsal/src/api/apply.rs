@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{
     dispatch::Call,
     read::in_version,
+    schema,
     server::{Inner, State},
     status::{ApiError, Cause},
     write,
@@ -37,6 +38,7 @@ pub(super) fn apply(inner: &Inner, state: &mut State, call: &Call) -> Result<(Va
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     set_meta(&mut config, "managedFields", Value::Null);
+    declared(call, &config)?;
     let resource = call.kind.resource();
     let old = state.store.get(&resource, &call.key());
     let subresource = call.target.subresource.clone();
@@ -68,6 +70,23 @@ pub(super) fn apply(inner: &Inner, state: &mut State, call: &Call) -> Result<(Va
     let force = call.query.flag("force");
     let merged = managed::apply(&live, &config, &root, &writer, force, &ignore).map_err(|list| refuse(&list))?;
     write::replace(inner, state, call, &Arc::clone(&old), merged, false).map(|object| (Value::clone(&object), false))
+}
+
+/// Fields that a custom resource's schema does not have are dropped from what is created, and refused when applied.
+fn declared(call: &Call, config: &Value) -> Result<(), ApiError> {
+    let version = call.kind.version(&call.target.version);
+    let Some(schema) = version.and_then(|version| version.schema.clone()) else { return Ok(()) };
+    let unknown: Vec<String> = schema::prune(&schema, &mut config.clone())
+        .iter()
+        .map(|path| format!(".{}: field not declared in schema", path.trim_start_matches('.')))
+        .collect();
+    let text = match unknown.as_slice() {
+        [] => return Ok(()),
+        [one] => one.clone(),
+        several => format!("errors:\n  {}", several.join("\n  ")),
+    };
+    let id = format!("{}/{}; {}, Kind={}", call.target.namespace, call.target.name, call.api_version(), call.kind.kind);
+    Err(ApiError::new(500, "", format!("failed to create typed patch object ({id}): {text}")))
 }
 
 /// The refusal that names the other managers and the fields they own.

@@ -105,6 +105,14 @@ async fn the_schema_is_enforced_and_lists_merge_as_it_says() {
         assert_eq!((code, reason.as_str()), (422, "Invalid"));
         assert_eq!(message, format!("Widget.example.com \"w\" is invalid: {expected}"));
     }
+    // What a create drops, an apply refuses.
+    let odd = widget(json!({"size": 1, "odd": true, "even": {"x": 1}}));
+    let refused = api.patch("w", &PatchParams::apply("one"), &Patch::Apply(odd.clone())).await.unwrap_err();
+    let text = "failed to create typed patch object (/w; example.com/v1, Kind=Widget): errors:\n  .spec.odd: field not declared in schema\n  .spec.even: field not declared in schema";
+    assert_eq!(status(refused), (500, String::new(), text.to_owned()));
+    let made = api.create(&PostParams::default(), &odd).await.unwrap();
+    assert_eq!(made.data["spec"], json!({"size": 1}));
+    api.delete("w", &DeleteParams::default()).await.unwrap();
     for (manager, item) in [("one", json!({"name": "a", "v": "1"})), ("two", json!({"name": "b", "v": "2"}))] {
         let object = widget(json!({"size": 1, "items": [item]}));
         api.patch("w", &PatchParams::apply(manager), &Patch::Apply(object)).await.unwrap();

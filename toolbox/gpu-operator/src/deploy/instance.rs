@@ -70,7 +70,7 @@ pub(super) fn steps(
             policy::from_examples(examples, patch.as_ref()).map_err(|cause| Why::new(csv.refer(), &cause))?;
         let pretty = serde_json::to_string_pretty(&manifest).unwrap_or_default();
         cx.file("gpu_operator_clusterpolicy.json", format!("{pretty}\n"));
-        let applied = cluster.apply(&cx, manifest).await.map_err(|why| {
+        let applied = cluster.apply_example(&cx, manifest, patch.as_ref()).await.map_err(|why| {
             if *leftover && why.code.contains("invalid") {
                 let next = format!("delete the CRD that an earlier version left, and run again: oc delete crd {CRD}");
                 let verdict = why.verdict;

@@ -111,7 +111,7 @@ pub(super) fn example(csv: &Object, kind: &Kind) -> Result<Value, Why> {
 /// everything else, a refused object above all, is final.
 async fn create(cx: &StepCx, cluster: &Cluster, object: Value) -> Result<Object, Why> {
     loop {
-        match cluster.apply(cx, object.clone()).await {
+        match cluster.apply_example(cx, object.clone(), None).await {
             Ok(applied) => return Ok(applied.object),
             Err(why) if passes(&why) && !cx.dry() => {
                 cx.pending(why);
