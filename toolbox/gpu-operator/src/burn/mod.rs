@@ -16,22 +16,23 @@ use toolbox_core::{Verb, VerbEnv, VerbName};
 
 use crate::count;
 use crate::names::{BURN_IMAGE, BURN_NAMESPACE};
-use pod::{APP, BurnNode, CONTAINER};
+use crate::wait::LOOK_AGAIN;
+use pod::{APP, BurnNode, CONTAINER, MapNames};
 pub(crate) use pod::{allocatable_gpus, is_gpu_node};
 use result::{BurnCause, judge, settled};
 use verdict::Judge;
 
 /// Pulling an image of several gigabytes and compiling, on top of the run itself.
 const PREPARATION: Duration = Duration::from_secs(1200);
-/// How much of a log is read.
-const LOG_LIMIT: u64 = 4 << 20;
+/// How many of the last lines of a log are read: the result is at its end, after many hours of progress maybe.
+const LOG_LINES: u64 = 2000;
 
 /// Burn every GPU of every GPU node, and check its results
 ///
 /// One pod per GPU node multiplies matrices on all of the node's GPUs at the same time and compares the products. A GPU
 /// passes when the log says OK for it; a missing log is a failure, and so is a GPU that was not tested. The pods run in
-/// namespace `default` with the label app=gpu-burn and are deleted at the end, together with the ConfigMaps
-/// gpu-burn-entrypoint and gpu-burn-src.
+/// namespace `default` with the label app=gpu-burn and are deleted at the end, together with two ConfigMaps whose names
+/// begin with gpu-burn-entrypoint and gpu-burn-src.
 ///
 /// The program is compiled in the pod, which needs an image with nvcc; an image that brings a `gpu_burn` program of its
 /// own is used as it is, as long as it prints `Tested N GPUs:` and `GPU I: OK` or `GPU I: FAULTY`.
@@ -129,20 +130,25 @@ fn nodes_step(plan: &mut Plan, cluster: &Cluster, after: After) -> Out<Vec<BurnN
     })
 }
 
-fn config_step(plan: &mut Plan, cluster: &Cluster, temporary: &Temporary, nodes: Out<Vec<BurnNode>>) -> Out<()> {
-    let config = |name| Effect::on(Act::Apply, &kinds::CONFIG_MAP, Some(BURN_NAMESPACE), name);
-    let describe = StepSpec::change("gpu-operator.burn-config", "the burn's script and source")
-        .does(config(pod::ENTRYPOINT))
-        .does(config(pod::SOURCE));
+fn config_step(plan: &mut Plan, cluster: &Cluster, temporary: &Temporary, nodes: Out<Vec<BurnNode>>) -> Out<MapNames> {
+    let describe = StepSpec::change("gpu-operator.burn-config", "the burn's script and source").does(Effect::decided(
+        Act::Apply,
+        &kinds::CONFIG_MAP,
+        Some(BURN_NAMESPACE),
+        "this run",
+    ));
     let (cluster, temporary) = (cluster.clone(), temporary.clone());
     plan.step(describe, nodes.done(), |cx, ()| async move {
-        let manifests = [pod::entrypoint(), pod::source()];
-        for manifest in manifests {
+        let suffix: String =
+            cx.decide("gpu-operator.burn-config.suffix", || format!("{:x}", cx.clock().now().as_microsecond()));
+        let names = MapNames::of(&suffix);
+        for manifest in [pod::entrypoint(&names), pod::source(&names)] {
+            // Whether it is new or, when a run is resumed, there already: nobody but this run has the name.
             let applied = cluster.apply(&cx, manifest).await?;
             remember(&temporary, &applied.object);
         }
-        let what = format!("ConfigMaps {} and {}", pod::ENTRYPOINT, pod::SOURCE);
-        Ok(Step::Changed((), what))
+        let what = format!("ConfigMaps {} and {}", names.entrypoint, names.source);
+        Ok(Step::Changed(names, what))
     })
 }
 
@@ -152,7 +158,7 @@ fn pods_step(
     spec: &BurnSpec,
     temporary: &Temporary,
     nodes: Out<Vec<BurnNode>>,
-    config: Out<()>,
+    config: Out<MapNames>,
 ) -> Out<Vec<Object>> {
     let pods = |act| Effect::decided(act, &kinds::POD, Some(BURN_NAMESPACE), "the GPU nodes");
     let describe = StepSpec::change("gpu-operator.burn-pods", "one burn pod per GPU node")
@@ -160,11 +166,11 @@ fn pods_step(
         .does(pods(Act::Delete))
         .leaves("nothing: the pods are deleted at the end");
     let (cluster, temporary, spec) = (cluster.clone(), temporary.clone(), spec.clone());
-    plan.step(describe, (nodes, config), move |cx, (nodes, _)| async move {
+    plan.step(describe, (nodes, config), move |cx, (nodes, maps)| async move {
         let mut made = Vec::new();
         for node in nodes.iter() {
             remove_stale(&cx, &cluster, &pod::pod_name(&node.name)).await?;
-            let manifest = pod::pod(node, &spec.image, spec.runtime.as_secs());
+            let manifest = pod::pod(node, &spec.image, spec.runtime.as_secs(), &maps);
             let applied = cluster.create(&cx, manifest).await?;
             remember(&temporary, &applied.object);
             made.push(applied.object);
@@ -245,7 +251,7 @@ async fn burn_one(cx: &StepCx, cluster: &Cluster, node: &BurnNode, pod: &Object)
     let mut judged = Judge::new(pod.refer());
     let clock = cx.clock().clone();
     let ended = cx
-        .wait(watched.changes().or_after(verdict::LOOK_AGAIN), || watched.judge(|pods| judged.look(pods, clock.now())))
+        .wait(watched.changes().or_after(LOOK_AGAIN), || watched.judge(|pods| judged.look(pods, clock.now())))
         .await?;
     let log = read_log(cluster, &name, &ended).await;
     let log = match log {
@@ -266,9 +272,9 @@ async fn burn_one(cx: &StepCx, cluster: &Cluster, node: &BurnNode, pod: &Object)
     }
 }
 
-/// The whole log; one more try, since a node's kubelet answers late at times.
+/// The log with its end; one more try, since a node's kubelet answers late at times.
 async fn read_log(cluster: &Cluster, pod: &str, ended: &Object) -> Result<String, String> {
-    let options = LogOptions { limit_bytes: Some(LOG_LIMIT), ..LogOptions::default() };
+    let options = LogOptions { tail_lines: Some(LOG_LINES), ..LogOptions::default() };
     let mut problem = String::new();
     for _ in 0..2 {
         match cluster.log(BURN_NAMESPACE, pod, Some(CONTAINER), &options).await {

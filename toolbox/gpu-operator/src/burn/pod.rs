@@ -8,10 +8,6 @@ use crate::names::{BURN_NAMESPACE, GPU_PRESENT, GPU_RESOURCE};
 
 /// Label of everything that a burn makes.
 pub(crate) const APP: &str = "gpu-burn";
-/// The ConfigMap with the entry script.
-pub(crate) const ENTRYPOINT: &str = "gpu-burn-entrypoint";
-/// The ConfigMap with the program's source.
-pub(crate) const SOURCE: &str = "gpu-burn-src";
 /// The container.
 pub(crate) const CONTAINER: &str = "gpu-burn-ctr";
 
@@ -69,22 +65,38 @@ pub(crate) fn pod_name(node: &str) -> String {
     format!("{}-{hash:016x}", kept.trim_end_matches(['-', '.']))
 }
 
+/// The names of the ConfigMaps of one run. Fixed ones may be somebody else's, or those of a burn that runs already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MapNames {
+    /// The one with the entry script.
+    pub(crate) entrypoint: String,
+    /// The one with the program's source.
+    pub(crate) source: String,
+}
+
+impl MapNames {
+    /// Upstream's names, with what tells this run from others.
+    pub(crate) fn of(suffix: &str) -> Self {
+        Self { entrypoint: format!("{APP}-entrypoint-{suffix}"), source: format!("{APP}-src-{suffix}") }
+    }
+}
+
 /// The ConfigMap with the entry script.
-pub(crate) fn entrypoint() -> Value {
+pub(crate) fn entrypoint(names: &MapNames) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": ENTRYPOINT, "namespace": BURN_NAMESPACE, "labels": {"app": APP}},
+        "metadata": {"name": names.entrypoint, "namespace": BURN_NAMESPACE, "labels": {"app": APP}},
         "data": {"entrypoint.sh": include_str!("../../assets/entrypoint.sh")},
     })
 }
 
 /// The ConfigMap with the program's source.
-pub(crate) fn source() -> Value {
+pub(crate) fn source(names: &MapNames) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": SOURCE, "namespace": BURN_NAMESPACE, "labels": {"app": APP}},
+        "metadata": {"name": names.source, "namespace": BURN_NAMESPACE, "labels": {"app": APP}},
         "data": {"burn.cu": include_str!("../../assets/burn.cu")},
     })
 }
@@ -93,7 +105,7 @@ pub(crate) fn source() -> Value {
 ///
 /// It asks for all GPUs and is bound by the scheduler, so that a GPU in use by somebody else shows as "cannot be
 /// scheduled" instead of as two programs on one card.
-pub(crate) fn pod(node: &BurnNode, image: &str, seconds: u64) -> Value {
+pub(crate) fn pod(node: &BurnNode, image: &str, seconds: u64, maps: &MapNames) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -125,8 +137,8 @@ pub(crate) fn pod(node: &BurnNode, image: &str, seconds: u64) -> Value {
                 ],
             }],
             "volumes": [
-                {"name": "entrypoint", "configMap": {"name": ENTRYPOINT}},
-                {"name": "source", "configMap": {"name": SOURCE}},
+                {"name": "entrypoint", "configMap": {"name": maps.entrypoint}},
+                {"name": "source", "configMap": {"name": maps.source}},
             ],
         },
     })
@@ -149,7 +161,10 @@ mod tests {
         let nodes = burn_nodes(&[node("b", json!("4")), other, node("a", json!(1))]).unwrap();
         let found: Vec<(&str, u32)> = nodes.iter().map(|node| (node.name.as_str(), node.gpus)).collect();
         assert_eq!(found, [("a", 1), ("b", 4)]);
-        let pod = pod(&nodes[1], "image", 30);
+        let maps = MapNames::of("1");
+        let pod = pod(&nodes[1], "image", 30, &maps);
+        assert_eq!(pod.pointer("/spec/volumes/0/configMap/name"), entrypoint(&maps).pointer("/metadata/name"));
+        assert_eq!(pod.pointer("/spec/volumes/1/configMap/name"), source(&maps).pointer("/metadata/name"));
         assert_eq!(pod.pointer("/spec/containers/0/resources/requests"), Some(&json!({"nvidia.com/gpu": "4"})));
         assert_eq!(pod.pointer("/spec/nodeName"), None);
     }

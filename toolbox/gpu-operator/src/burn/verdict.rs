@@ -10,9 +10,6 @@ use toolbox_core::engine::{ObjectRef, Verdict, Why};
 use super::result::BurnCause;
 use crate::wait::Troubles;
 
-/// Conditions with a time in them are looked at again after this without a change.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
-
 /// How long a pod may be without a place: the scheduler still counts the GPUs of a pod that is just ending.
 const NO_PLACE: Duration = Duration::from_secs(30);
 

@@ -26,6 +26,8 @@ const DRIVER_DEADLINE: Duration = Duration::from_secs(1200);
 const OPERANDS_DEADLINE: Duration = Duration::from_secs(900);
 const CAPACITY_DEADLINE: Duration = Duration::from_secs(600);
 const READY_DEADLINE: Duration = Duration::from_secs(300);
+/// How long a pod's trouble is tolerated ends without any change to be told of: it is looked at again after this.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const MONITORING_DEADLINE: Duration = Duration::from_secs(120);
 
 /// Wait until the driver and everything else works on every GPU node
@@ -241,7 +243,9 @@ fn stage_step(
         let mut troubles = Troubles::default();
         let clock = cx.clock().clone();
         let result = cx
-            .wait(watches.changes(), || watches.judge(&operator, clock.now(), |look| stage.of(look, &mut troubles)))
+            .wait(watches.changes().or_after(LOOK_AGAIN), || {
+                watches.judge(&operator, clock.now(), |look| stage.of(look, &mut troubles))
+            })
             .await;
         match (result, troubles.culprit()) {
             (Ok(what), _) => Ok(Step::AlreadySo(what.clone(), what)),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{changes, done, file, run, with_nfd};
+use serde_json::json;
 use tool_gpu_operator::{BurnSpec, CaptureSpec, DeploySpec, VersionSpec, WaitSpec};
 use toolbox_core::cluster::{Query, kinds};
 use toolbox_core::engine::Exit;
@@ -33,6 +34,27 @@ async fn the_whole_stack_becomes_ready_and_burns() {
     assert!(rehearsed.cluster.list(&maps).await.unwrap().is_empty());
     let version = done(&rehearsed, VersionSpec::default()).await;
     assert_eq!(version.outcome.report.unwrap().text, "1.11.0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn config_maps_of_somebody_else_neither_end_a_burn_nor_go_with_it() {
+    let rehearsed = deployed(&[]).await;
+    done(&rehearsed, WaitSpec::default()).await;
+    for (name, key) in [("gpu-burn-entrypoint", "entrypoint.sh"), ("gpu-burn-src", "burn.cu")] {
+        let theirs = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "default", "labels": {"app": "gpu-burn"}},
+            "data": {key: "theirs"},
+        });
+        rehearsed.somebody_creates(theirs).await;
+    }
+    done(&rehearsed, short_burn()).await;
+    rehearsed.clock.sleep(Duration::from_secs(60)).await;
+    let maps = Query::within(&kinds::CONFIG_MAP, "default").labels("app=gpu-burn");
+    let maps = rehearsed.cluster.list(&maps).await.unwrap();
+    let names: Vec<&str> = maps.iter().map(toolbox_core::cluster::Object::name).collect();
+    assert_eq!(names, ["gpu-burn-entrypoint", "gpu-burn-src"]);
+    assert_eq!(maps[1].at("/data"), Some(&json!({"burn.cu": "theirs"})));
 }
 
 #[tokio::test(start_paused = true)]
