@@ -111,7 +111,7 @@ async fn the_schema_is_enforced_and_lists_merge_as_it_says() {
     let text = "failed to create typed patch object (/w; example.com/v1, Kind=Widget): errors:\n  .spec.odd: field not declared in schema\n  .spec.even: field not declared in schema";
     assert_eq!(status(refused), (500, String::new(), text.to_owned()));
     let made = api.create(&PostParams::default(), &odd).await.unwrap();
-    assert_eq!(made.data["spec"], json!({"size": 1}));
+    assert_eq!(made.data["spec"], json!({"size": 1, "mode": "slow"}));
     api.delete("w", &DeleteParams::default()).await.unwrap();
     for (manager, item) in [("one", json!({"name": "a", "v": "1"})), ("two", json!({"name": "b", "v": "2"}))] {
         let object = widget(json!({"size": 1, "items": [item]}));
