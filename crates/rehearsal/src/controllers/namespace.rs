@@ -70,7 +70,10 @@ async fn empty(client: &Client, namespace: &str) -> Result<Vec<String>, kube::Er
     let mut groups: Vec<_> = discovery.groups().collect();
     groups.sort_by_key(|group| group.name().to_owned());
     for group in groups {
-        for (resource, capabilities) in group.recommended_resources() {
+        // A kind may be served in a version that is not its group's preferred one only.
+        let mut resources = group.resources_by_stability();
+        resources.sort_by(|a, b| a.0.plural.cmp(&b.0.plural));
+        for (resource, capabilities) in resources {
             let deletable =
                 capabilities.supports_operation(verbs::DELETE) && capabilities.supports_operation(verbs::LIST);
             if capabilities.scope != Scope::Namespaced || !deletable || resource.kind == "Event" {
