@@ -60,6 +60,16 @@ impl Cause for RunCause {
     }
 }
 
+/// Drops a step's diagnosis when the step is over, however it ends: it usually holds the step's own context, and the two
+/// would keep each other, and the run directory with its lock, for ever.
+struct Forget<'a>(&'a StepCx);
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        drop(self.0.take_diagnosis());
+    }
+}
+
 /// Runs one step's code: announces it, holds it to its deadline, asks for a diagnosis when it fails, records its end.
 pub(in crate::plan) async fn drive<T>(
     cx: &StepCx,
@@ -69,6 +79,7 @@ pub(in crate::plan) async fn drive<T>(
     if !spec.is_hidden() {
         cx.shared.send(Event::Started { step: spec.id().to_owned(), attempt: 1 });
     }
+    let _forget = Forget(cx);
     let limit = spec.time_limit();
     let guarded = AssertUnwindSafe(future).catch_unwind();
     let result = tokio::select! {
