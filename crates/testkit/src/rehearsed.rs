@@ -44,20 +44,30 @@ impl Rehearsed {
 
     /// The same with changes to the scenario.
     pub async fn with(scenario: &str, faults: &[&str], change: impl FnOnce(&mut Scenario)) -> Self {
+        Self::seeded(scenario, faults, 1, change).await
+    }
+
+    /// The same with another seed.
+    pub async fn seeded(scenario: &str, faults: &[&str], seed: u64, change: impl FnOnce(&mut Scenario)) -> Self {
         let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().expect("invariant: a stamp"));
         let faults: Vec<Fault> =
             faults.iter().map(|name| name.parse().expect("the test names faults that exist")).collect();
         let mut scenario = Scenario::embedded(scenario).expect("the test names a scenario that exists");
         change(&mut scenario);
         let scenario = scenario.with_faults(&faults);
-        let world = World::start(scenario, 1, clock.clone()).await.expect("the scenario can be started");
-        let info = ClusterInfo {
-            server: "https://rehearsal".to_owned(),
-            version: "v1.24.17".to_owned(),
-            ..ClusterInfo::default()
-        };
-        let cluster = Cluster::from_client(world.client(), info, clock.clone());
+        let world = World::start(scenario, seed, clock.clone()).await.expect("the scenario can be started");
+        let cluster = connect(&world, &clock);
         Self { cluster, clock, world }
+    }
+
+    /// Another connection to the same cluster, as another process has it: nothing is shared but the cluster.
+    pub fn another(&self) -> Cluster {
+        connect(&self.world, &self.clock)
+    }
+
+    /// What is on the cluster, by kind and name, without what differs from run to run: uids, versions, times, states.
+    pub fn snapshot(&self) -> BTreeMap<String, Value> {
+        self.world.api().dump().iter().map(normal).collect()
     }
 
     /// Runs a plan to its end.
@@ -121,6 +131,15 @@ impl Rehearsed {
         answer.expect("the test changes objects that are there");
     }
 
+    /// Deletes an object as somebody else.
+    pub async fn somebody_deletes(&self, kind: &Kind, namespace: Option<&str>, name: &str) {
+        let request = http::Request::delete(format!("{}/{name}", collection(kind, namespace)))
+            .body(Vec::new())
+            .expect("invariant: a request");
+        let answer: Result<Value, kube::Error> = self.world.client().request(request).await;
+        answer.expect("the test deletes objects that are there");
+    }
+
     /// The least time in which the scenario's causes allow a job, in seconds.
     pub fn floor(&self, request: &FloorRequest) -> f64 {
         self.world.floor(request)
@@ -130,6 +149,33 @@ impl Rehearsed {
     pub fn world(&self) -> &World {
         &self.world
     }
+}
+
+fn connect(world: &World, clock: &Clock) -> Cluster {
+    let info = ClusterInfo {
+        server: "https://rehearsal".to_owned(),
+        version: "v1.24.17".to_owned(),
+        ..ClusterInfo::default()
+    };
+    Cluster::from_client(world.client(), info, clock.clone())
+}
+
+/// An object's key and what it is meant to be.
+fn normal(object: &Value) -> (String, Value) {
+    let metadata = &object["metadata"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let key = format!("{}/{}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]));
+    let annotations = metadata["annotations"].as_object().cloned().unwrap_or_default();
+    let annotations: serde_json::Map<_, _> = annotations
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with("tbx/") && !name.ends_with("operatorframework.io/generated-by"))
+        .collect();
+    let mut kept = object.clone();
+    if let Some(map) = kept.as_object_mut() {
+        map.remove("status");
+    }
+    kept["metadata"] = serde_json::json!({"labels": metadata["labels"], "annotations": annotations});
+    (key, kept)
 }
 
 fn path_of(object: &Value) -> String {

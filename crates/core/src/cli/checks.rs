@@ -75,11 +75,12 @@ pub(crate) fn names(globals: &GlobalArgs, plan: &Plan) -> Result<(), Why> {
     Ok(())
 }
 
-/// The journal of a run that can be resumed by this verb.
-pub(crate) fn resumable(directory: &Path, name: &VerbName) -> Result<Journal, Why> {
+/// The journal of a run that can be resumed by this verb. A CI flow's run carries the flow's name.
+pub(crate) fn resumable(directory: &Path, name: &VerbName, flow: Option<&str>) -> Result<Journal, Why> {
     let journal = Journal::load(directory)?;
     let record = record(directory)?;
-    let same = record.name.is_empty() || record.name.replace('-', "_") == name.to_string().replace('-', "_");
+    let name = flow.map_or_else(|| name.to_string(), str::to_owned);
+    let same = record.name.is_empty() || record.name.replace('-', "_") == name.replace('-', "_");
     if same {
         Ok(journal)
     } else {

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use toolbox_cluster::Cluster;
-use toolbox_engine::run::{Journal, is_running};
 use toolbox_engine::{Clock, Exit, Redactor, Report, Why};
 
 use super::app::{App, Refusal};
@@ -15,9 +14,9 @@ use super::args::{GlobalArgs, Output};
 use super::display::{Paint, Surface, failure_lines};
 use super::own::{Own, RehearseArgs};
 use super::parse::{Asked, Ended, Parsed, parse, shown};
-use super::run::{Context, Finished, Stage, failure_json, run_id_of};
+use super::run::{Context, Finished, Stage, failure_json};
 use super::signals::Signals;
-use super::undo::CleanUp;
+use super::undo::clean_up;
 use super::verb::Verb;
 use super::{compare, connect, external, log, output, panics, rehearse, serve, settings_view, why};
 use crate::EnvMap;
@@ -158,6 +157,7 @@ impl Program<'_> {
             notes: &self.parsed.notes,
             paint: self.paint(),
             surface: Surface::detect(self.env, rehearsal),
+            heard: None,
         }
     }
 
@@ -258,7 +258,7 @@ impl Program<'_> {
                 Some(other) => compare::two(&args.run_dir, other),
                 None => compare::one(&args.run_dir, self.paint()),
             },
-            Own::Cleanup(args) => match Self::cleanup(&args.run_dir) {
+            Own::Cleanup(args) => match clean_up(&args.run_dir) {
                 Ok(verb) => return self.on_a_cluster(verb, redactor),
                 Err(why) => Err(why),
             },
@@ -280,19 +280,6 @@ impl Program<'_> {
             Ok(report) => printed(output::print(&output::form(&report, self.globals().output))),
             Err(why) => complain(&why, self.paint()),
         }
-    }
-
-    fn cleanup(run_dir: &Path) -> Result<Box<dyn Verb>, Why> {
-        let journal = Journal::load(run_dir)?;
-        if is_running(run_dir) {
-            return Err(super::wrong_flag(
-                "RUN_DIR",
-                format!("the run in {} is still going on", run_dir.display()),
-                "stop it first (Ctrl-C or kill), or let it end",
-            ));
-        }
-        let run = run_id_of(&journal);
-        Ok(Box::new(CleanUp { journal, run }))
     }
 
     fn why(&self, args: &super::own::WhyArgs, redactor: &Redactor) -> Result<Report, Why> {

@@ -8,6 +8,7 @@ mod checks;
 mod compare;
 mod connect;
 mod display;
+mod embed;
 mod external;
 mod lease;
 mod log;
@@ -29,5 +30,6 @@ mod why;
 
 pub use app::App;
 pub use checks::wrong_flag;
+pub use embed::{Embedded, EmbeddedEnd};
 pub use main::main;
 pub use verb::{FloorJob, FlowPart, Lone, Noun, Verb, VerbEnv, VerbName};

@@ -1,6 +1,7 @@
 //! Taking back what a run made and changed: by uid, last first, and nothing else.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,9 +10,10 @@ use toolbox_cluster::{Cluster, Object, Query, RUN, conditions, kinds};
 use toolbox_engine::event::{Ended, Event, Reporter, Role, Stamped};
 use toolbox_engine::journal::Entry;
 use toolbox_engine::plan::{Act, Effect, StepSpec};
-use toolbox_engine::run::Journal;
+use toolbox_engine::run::{Journal, is_running};
 use toolbox_engine::{Cause, Exit, FailureVerdict, ObjectRef, Plan, Step, StepCx, Why};
 
+use super::run::run_id_of;
 use super::verb::{Verb, VerbEnv, VerbName};
 
 /// How long one object may take to be gone.
@@ -226,9 +228,22 @@ impl Reporter for Watchman {
 }
 
 /// `tbx cleanup RUN_DIR`: takes a finished run back.
-pub(crate) struct CleanUp {
-    pub(crate) journal: Journal,
-    pub(crate) run: String,
+pub(crate) fn clean_up(run_dir: &Path) -> Result<Box<dyn Verb>, Why> {
+    let journal = Journal::load(run_dir)?;
+    if is_running(run_dir) {
+        return Err(super::wrong_flag(
+            "RUN_DIR",
+            format!("the run in {} is still going on", run_dir.display()),
+            "stop it first (Ctrl-C or kill), or let it end",
+        ));
+    }
+    let run = run_id_of(&journal);
+    Ok(Box::new(CleanUp { journal, run }))
+}
+
+struct CleanUp {
+    journal: Journal,
+    run: String,
 }
 
 impl Verb for CleanUp {

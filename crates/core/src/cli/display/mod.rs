@@ -14,7 +14,7 @@ use toolbox_engine::{Redactor, Why};
 pub(crate) use ending::{Ending, failure_lines};
 pub(crate) use lines::show;
 pub(crate) use paint::Paint;
-pub(crate) use screen::{Screen, Surface};
+pub(crate) use screen::{Heard, Screen, Surface};
 
 use lines::Lines;
 

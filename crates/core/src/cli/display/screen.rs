@@ -1,6 +1,7 @@
 //! Where lines go: a terminal, a pipe, the log of a CI.
 
 use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -48,6 +49,27 @@ impl Paint {
                         || (std::io::stderr().is_terminal() && env.get("TERM") != Some("dumb")))
             }
         })
+    }
+}
+
+/// Keeps what is written instead of showing it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heard(Arc<Mutex<Vec<u8>>>);
+
+impl Heard {
+    /// Everything so far.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+}
+
+impl Write for Heard {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

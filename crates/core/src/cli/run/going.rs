@@ -236,9 +236,9 @@ impl Going<'_> {
         std::future::pending::<()>().await;
     }
 
-    /// Moves the display on. A rehearsal is over before anybody could look.
+    /// Moves the display on, where somebody could look: a rehearsal is over before.
     async fn ticks(&self) {
-        if self.stage.rehearsal.is_some() {
+        if self.stage.rehearsal.is_some() || self.context.heard.is_some() {
             return std::future::pending().await;
         }
         loop {

@@ -13,7 +13,7 @@ use toolbox_engine::run::{Journal, Record, RunDirOptions};
 use toolbox_engine::{Clock, Exit, Redactor, Report, RunDir, Why};
 
 use super::args::GlobalArgs;
-use super::display::{Display, Paint, Screen, Surface};
+use super::display::{Display, Heard, Paint, Screen, Surface};
 use super::signals::Signals;
 use super::verb::{FloorJob, Verb, VerbEnv};
 use super::{artifacts, checks, connect, preview};
@@ -35,6 +35,8 @@ pub(crate) struct Context<'a> {
     pub(crate) notes: &'a [String],
     pub(crate) paint: Paint,
     pub(crate) surface: Surface,
+    /// Keeps what would go to stderr.
+    pub(crate) heard: Option<Heard>,
 }
 
 /// The cluster that a verb runs on, and the time that passes there.
@@ -83,7 +85,10 @@ where
     for secret in verb.secrets() {
         redactor.secret(&secret);
     }
-    let screen = Screen::stderr(context.surface, context.paint, context.env);
+    let screen = match &context.heard {
+        Some(heard) => Screen::new(context.surface, context.paint, Box::new(heard.clone())),
+        None => Screen::stderr(context.surface, context.paint, context.env),
+    };
     let display = Arc::new(Display::new(screen, redactor.clone()));
     for note in context.notes {
         display.say(&format!("note: {note}"));
@@ -168,7 +173,7 @@ fn say_failure(display: &Display, why: &Why) {
 /// The run directory. Nothing was touched yet when it cannot be made.
 fn open(context: &Context<'_>, stage: &Stage, verb: &dyn Verb, redactor: &Redactor) -> Result<RunDir, Why> {
     let resumes = match &context.globals.resume {
-        Some(directory) => Some(checks::resumable(directory, &verb.name())?),
+        Some(directory) => Some(checks::resumable(directory, &verb.name(), verb.flow().as_deref())?),
         None => None,
     };
     let name = verb.name();

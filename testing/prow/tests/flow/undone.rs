@@ -1,0 +1,72 @@
+//! `--undo-on-failure`: a failure at any step leaves the cluster as it was.
+
+use std::time::Duration;
+
+use toolbox_core::engine::Exit;
+use toolbox_testkit::Rehearsed;
+
+use crate::support::{difference, job, json};
+
+/// What the undo of an operator cannot know of: OLM keeps definitions, and NFD's labels stay on nodes.
+fn ours(difference: &[String]) -> Vec<String> {
+    difference
+        .iter()
+        .filter(|line| !line.starts_with("new CustomResourceDefinition/") && !line.starts_with("changed Node/"))
+        .cloned()
+        .collect()
+}
+
+async fn undone(what: &str, faults: &[&str], further: &[&str]) {
+    let rehearsed = Rehearsed::new("default", faults).await;
+    let before = rehearsed.snapshot();
+    let dir = tempfile::tempdir().unwrap();
+    let words: Vec<&str> = further.iter().chain(&["--undo-on-failure"]).copied().collect();
+    let done = job(&rehearsed, dir.path(), &words).await;
+    assert!(matches!(done.exit, Exit::Failed | Exit::TimedOut), "{what}: {:?} {}", done.exit, done.said);
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    let left = ours(&difference(&before, &rehearsed.snapshot()));
+    assert!(left.is_empty(), "{what}: {left:#?}\n{}", done.said);
+    let summary = json(dir.path().join("summary.json"));
+    assert_eq!(summary["leftovers"], serde_json::json!([]), "{what}");
+    assert_eq!(summary["result"], "failed", "{what}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_fault_is_undone() {
+    for fault in [
+        "quota-exhausted",
+        "catalog-not-ready",
+        "second-operator-group",
+        "image-pull-failure",
+        "driver-crash-loop",
+        "no-gpu-label",
+        "node-not-ready",
+        "gpu-faulty",
+    ] {
+        undone(fault, &[fault], &[]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_at_any_step_is_undone() {
+    let rehearsed = Rehearsed::new("default", &[]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let done = job(&rehearsed, dir.path(), &[]).await;
+    assert_eq!(done.exit, Exit::Done, "{}", done.said);
+    let summary = json(dir.path().join("summary.json"));
+    let steps = summary["steps"].as_array().unwrap();
+    // A step that takes time can be made to fail by giving it none.
+    let slow: Vec<&str> = steps
+        .iter()
+        .filter(|step| step["end_s"].as_f64() > step["start_s"].as_f64())
+        .map(|step| step["id"].as_str().unwrap())
+        .filter(|id| !id.contains('['))
+        .collect();
+    assert!(slow.len() > 8, "{slow:?}");
+    for step in slow {
+        if ["capture", "must-gather", "versions", "clean-up"].iter().any(|finalizer| step.ends_with(finalizer)) {
+            continue;
+        }
+        undone(step, &[], &["--deadline", &format!("{step}=0")]).await;
+    }
+}
