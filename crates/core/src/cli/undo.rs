@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::watch;
-use toolbox_cluster::{Cluster, Object, Query, RUN, conditions, kinds};
+use toolbox_cluster::{Cluster, MANAGED_BY, MANAGER, Object, Query, RUN, conditions, kinds};
 use toolbox_engine::event::{Ended, Event, Reporter, Role, Stamped};
 use toolbox_engine::journal::Entry;
 use toolbox_engine::plan::{Act, Effect, StepSpec};
@@ -26,6 +26,7 @@ pub(crate) const UNDO: &str = "undo";
 #[derive(Debug)]
 enum UndoCause {
     Stays { what: Vec<String> },
+    Inhabited { others: Vec<String> },
     Masked,
     Gone,
 }
@@ -34,6 +35,7 @@ impl Cause for UndoCause {
     fn code(&self) -> &'static str {
         match self {
             UndoCause::Stays { .. } => "not-taken-back",
+            UndoCause::Inhabited { .. } => "namespace-inhabited",
             UndoCause::Masked => "undo-masked",
             UndoCause::Gone => "object-replaced",
         }
@@ -44,6 +46,9 @@ impl Cause for UndoCause {
                 [one] => one.clone(),
                 all => format!("{} things could not be taken back", all.len()),
             },
+            UndoCause::Inhabited { others } => {
+                format!("stays, as others use it now: {}", others.join(", "))
+            }
             UndoCause::Masked => {
                 "its former value held a secret, which no file keeps: it cannot be put back".to_owned()
             }
@@ -105,8 +110,14 @@ fn is_lost(journal: &Journal, step: &str, object: &ObjectRef) -> bool {
     journal.lost.iter().any(|lost| lost.step == step && lost.object == *object)
 }
 
-/// Deletes one object and waits until it is gone. `false` when it was.
+/// Deletes one object and waits until it is gone. `false` when it was. A namespace in which others live now stays.
 async fn delete(cx: &StepCx, cluster: &Cluster, object: &ObjectRef) -> Result<bool, Why> {
+    if (object.api_version.as_str(), object.kind.as_str()) == ("v1", "Namespace") {
+        let others = others(cluster, object).await?;
+        if !others.is_empty() {
+            return Err(Why::new(object.clone(), &UndoCause::Inhabited { others }));
+        }
+    }
     if !cluster.delete(cx, object).await? {
         return Ok(false);
     }
@@ -131,7 +142,32 @@ async fn delete(cx: &StepCx, cluster: &Cluster, object: &ObjectRef) -> Result<bo
     }
 }
 
-/// The answer to a create was lost: what carries the run's mark under that name was made by it.
+/// What others have put into a namespace that the run made: it would go along. Only what somebody must have wanted counts,
+/// not what operators and the cluster itself leave everywhere.
+async fn others(cluster: &Cluster, namespace: &ObjectRef) -> Result<Vec<String>, Why> {
+    let same = cluster.get(&kinds::NAMESPACE, None, &namespace.name).await?;
+    let same = same.is_some_and(|found| namespace.uid.as_deref().is_none_or(|uid| uid == found.uid()));
+    if !same {
+        return Ok(Vec::new());
+    }
+    let wanted =
+        [kinds::SUBSCRIPTION, kinds::OPERATOR_GROUP, kinds::DEPLOYMENT, kinds::DAEMON_SET, kinds::JOB, kinds::POD];
+    let mut others = Vec::new();
+    for kind in wanted {
+        let found = match cluster.list(&Query::within(&kind, &namespace.name)).await {
+            Ok(found) => found,
+            Err(error) if error.is_absent() => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let theirs = found
+            .iter()
+            .filter(|one| one.label(MANAGED_BY) != Some(MANAGER) && one.owner_uids().is_empty() && !one.is_deleting());
+        others.extend(theirs.map(|one| format!("{} {}", kind.kind, one.name())));
+    }
+    Ok(others)
+}
+
+/// The answer to a create was lost: what carries the run's id under that name was made by it.
 async fn delete_lost(cx: &StepCx, cluster: &Cluster, object: &ObjectRef, run: &str) -> Result<bool, Why> {
     let kind = match cluster.kind(&object.api_version, &object.kind).await {
         Ok(kind) => kind,

@@ -17,7 +17,7 @@ struct Pattern {
 }
 
 /// The group `s` of each is what is masked.
-const PATTERNS: [Pattern; 8] = [
+const PATTERNS: [Pattern; 9] = [
     Pattern {
         triggers: &["-----begin "],
         regex: r"-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|ENTITLEMENT DATA|RSA SIGNATURE)-----(?P<s>(?s:.*?)-----END [A-Z0-9 ]+-----|[A-Za-z0-9+/=\s\\,:-]*)",
@@ -48,6 +48,12 @@ const PATTERNS: [Pattern; 8] = [
         triggers: &["password", "passwd", "passphrase", "token", "secret", "key", "dockerc"],
         regex: r#"(?i)(?:password|passwd|passphrase|token|client[_-]?key[_-]?data|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|api[_-]?key|private[_-]?key|dockerconfigjson|dockercfg)(?P<sign>\\?["']?[ \t]*(?::[ \t]*|=)\\?["']?)(?P<s>[^\s"'\\,;&{}\[\]()<>|]{6,})"#,
         picky: true,
+    },
+    Pattern {
+        // A registry's credentials in a pull secret, as JSON or as JSON inside of text.
+        triggers: &["auth"],
+        regex: r#"(?i)["']auth\*["'][ \t]*:\s*\\*["'](?P<s>[A-Za-z0-9+/=_-]{6,})"#,
+        picky: false,
     },
     Pattern {
         triggers: &["--password", "--token", "--secret", "--api-key", "--docker-password"],

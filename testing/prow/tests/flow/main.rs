@@ -5,5 +5,7 @@
 mod again;
 mod interrupted;
 mod killed;
+mod makespan;
+mod secrets;
 mod support;
 mod undone;

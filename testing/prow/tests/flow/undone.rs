@@ -36,7 +36,6 @@ async fn every_fault_is_undone() {
     for fault in [
         "quota-exhausted",
         "catalog-not-ready",
-        "second-operator-group",
         "image-pull-failure",
         "driver-crash-loop",
         "no-gpu-label",
@@ -45,6 +44,25 @@ async fn every_fault_is_undone() {
     ] {
         undone(fault, &[fault], &[]).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_with_somebody_elses_group_stays_and_is_said() {
+    let rehearsed = Rehearsed::new("default", &["second-operator-group"]).await;
+    let before = rehearsed.snapshot();
+    let dir = tempfile::tempdir().unwrap();
+    let done = job(&rehearsed, dir.path(), &["--undo-on-failure"]).await;
+    assert_eq!(done.exit, Exit::Failed, "the undo does not hide what failed: {}", done.said);
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    let left = ours(&difference(&before, &rehearsed.snapshot()));
+    let groups = left.iter().filter(|line| line.starts_with("new OperatorGroup/")).count();
+    assert_eq!(groups, 1, "{left:#?}");
+    assert!(left.contains(&"new Namespace//nvidia-gpu-operator".to_owned()), "{left:#?}");
+    assert!(!left.iter().any(|line| line.contains("Subscription") || line.contains("openshift-nfd")), "{left:#?}");
+    let summary = json(dir.path().join("summary.json"));
+    let named: Vec<&str> =
+        summary["leftovers"].as_array().unwrap().iter().filter_map(|left| left["name"].as_str()).collect();
+    assert_eq!(named, ["nvidia-gpu-operator"]);
 }
 
 #[tokio::test(start_paused = true)]
