@@ -52,7 +52,7 @@ const PATTERNS: [Pattern; 9] = [
     Pattern {
         // A registry's credentials in a pull secret, as JSON or as JSON inside of text.
         triggers: &["auth"],
-        regex: r#"(?i)["']auth\*["'][ \t]*:\s*\\*["'](?P<s>[A-Za-z0-9+/=_-]{6,})"#,
+        regex: r#"(?i)["']auth\\*["'][ \t]*:\s*\\*["'](?P<s>[A-Za-z0-9+/=_-]{6,})"#,
         picky: false,
     },
     Pattern {

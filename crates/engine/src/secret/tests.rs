@@ -76,6 +76,8 @@ fn shapes_of_secrets_go_unasked() {
         ("password=Sup3rSecret&x=1", "password=***&x=1"),
         ("{\"token\": \"abcDEF123\"}", "{\"token\": \"***\"}"),
         ("{\\\"token\\\":\\\"abcDEF123\\\"}", "{\\\"token\\\":\\\"***\\\"}"),
+        (r#"{"auths":{"quay.io":{"auth":"cHVsbDpwdWxs"}}}"#, r#"{"auths":{"quay.io":{"auth":"***"}}}"#),
+        (r#"config: "{\"auth\":\"cHVsbDpwdWxs\"}""#, r#"config: "{\"auth\":\"***\"}""#),
         ("client-key-data: LS0tLS1CRUdJTg==", "client-key-data: ***"),
         ("password=hunter", "password=***"),
         ("{\"password\": \"hunter\"}", "{\"password\": \"***\"}"),
