@@ -36,7 +36,11 @@ pub(crate) fn run(check: bool) -> Result<()> {
 
 fn all() -> Result<Vec<Generated>> {
     let readme = std::fs::read_to_string(cargo::root().join("README.md")).context("cannot read README.md")?;
-    Ok(vec![Generated { place: "README.md", content: between_markers(&readme, "exit codes", &exit_codes())? }])
+    let schema = serde_json::to_string_pretty(&toolbox_core::engine::run::summary_schema())?;
+    Ok(vec![
+        Generated { place: "README.md", content: between_markers(&readme, "exit codes", &exit_codes())? },
+        Generated { place: "config/schema/summary.schema.json", content: format!("{schema}\n") },
+    ])
 }
 
 /// The README's table of exit codes.

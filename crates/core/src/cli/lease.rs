@@ -16,6 +16,9 @@ const NAME: &str = "tbx";
 const LASTS_S: i64 = 60;
 const RENEW: Duration = Duration::from_secs(20);
 
+/// How long giving it up may take.
+const GIVE_UP: Duration = Duration::from_secs(5);
+
 /// The run that wants the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
@@ -229,7 +232,11 @@ impl Lease {
     /// Gives it up.
     pub(crate) async fn give_up(self, cluster: &Cluster) {
         // It expires by itself when this does not work.
-        let _ = cluster.drop_lease(&self.object).await;
+        tokio::select! {
+            biased;
+            _ = cluster.drop_lease(&self.object) => {}
+            () = cluster.clock().sleep(GIVE_UP) => {}
+        }
     }
 }
 
