@@ -59,8 +59,8 @@ fn a_run_that_meets_another_one_names_it_and_touches_nothing() {
     let (mut first, mut err) = held(&world, &["demo", "put", "a", "--hold-at", "demo.wait"]);
     let second = world.run(&["demo", "put", "b"]);
     second.assert(4);
-    let refusal = format!("error: Lease/default/tbx: another run works on this cluster: demo put on host ");
-    assert!(second.err.contains(&refusal), "{}", second.err);
+    let refusal = "error: Lease/default/tbx: another run works on this cluster: demo put on host ";
+    assert!(second.err.contains(refusal), "{}", second.err);
     assert!(second.err.contains(&format!(", pid {}, run ", first.id())), "{}", second.err);
     // Reading is nobody's loss.
     world.run(&["demo", "has-map", "b"]).assert(1);
