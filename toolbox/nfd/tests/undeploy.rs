@@ -122,3 +122,52 @@ async fn without_the_operator_a_finalizer_is_explained_at_once() {
     assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
     assert!(rehearsed.all(&kinds::NODE_FEATURE_DISCOVERY).await.is_empty());
 }
+
+fn theirs(namespace: &str) -> serde_json::Value {
+    json!({"apiVersion": "nfd.openshift.io/v1", "kind": "NodeFeatureDiscovery",
+        "metadata": {"name": "theirs", "namespace": namespace}, "spec": {}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_the_operator_does_not_serve_stays_with_its_kind() {
+    let rehearsed = Rehearsed::new("default", &[]).await;
+    run(&rehearsed, DeploySpec::default()).await;
+    rehearsed.somebody_creates(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})).await;
+    rehearsed.somebody_creates(theirs("team")).await;
+    let ran = run(&rehearsed, UndeploySpec::default()).await;
+    assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
+    let left = rehearsed.all(&kinds::NODE_FEATURE_DISCOVERY).await;
+    assert_eq!(left.iter().map(toolbox_core::cluster::Object::name).collect::<Vec<_>>(), ["theirs"]);
+    assert!(rehearsed.has(&kinds::CRD, None, "nodefeaturediscoveries.nfd.openshift.io").await);
+    let answer = ran.answer();
+    assert!(answer.contains("stays: NodeFeatureDiscovery/team/theirs, which the operator does not serve"), "{answer}");
+    assert!(
+        answer.contains("CustomResourceDefinition nodefeaturediscoveries.nfd.openshift.io, of which objects stay"),
+        "{answer}"
+    );
+    assert!(rehearsed.all(&kinds::CSV).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_operator_only_what_this_program_made_goes() {
+    let rehearsed = Rehearsed::new("default", &[]).await;
+    run(&rehearsed, DeploySpec::default()).await;
+    rehearsed.somebody_creates(theirs(NS)).await;
+    let objects = [rehearsed.all(&kinds::SUBSCRIPTION).await, rehearsed.all(&kinds::CSV).await].concat();
+    let mut removal = Plan::new("test");
+    let cluster = rehearsed.cluster.clone();
+    removal.step(StepSpec::change("remove", "remove"), (), |cx, ()| async move {
+        for object in objects.iter().filter(|object| object.namespace() == Some(NS)) {
+            cluster.delete(&cx, &object.refer()).await?;
+        }
+        cx.clock().sleep(std::time::Duration::from_secs(30)).await;
+        Ok(Step::Changed((), String::new()))
+    });
+    rehearsed.run(removal).await;
+    let ran = run(&rehearsed, UndeploySpec::default()).await;
+    assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
+    assert!(rehearsed.has(&kinds::NODE_FEATURE_DISCOVERY, Some(NS), "theirs").await);
+    assert!(!rehearsed.has(&kinds::NODE_FEATURE_DISCOVERY, Some(NS), "nfd-instance").await);
+    assert!(rehearsed.has(&kinds::CRD, None, "nodefeaturediscoveries.nfd.openshift.io").await);
+    assert!(ran.answer().contains("theirs, as the operator is not installed"), "{}", ran.answer());
+}

@@ -5,6 +5,7 @@ mod install;
 mod instance;
 mod package;
 mod progress;
+mod reach;
 mod removal;
 mod spec;
 mod target;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use toolbox_engine::{ObjectRef, Why};
 
+use super::reach::Reach;
 use super::uninstall::UninstallSpec;
 use crate::olm::{GLOBAL_NAMESPACE, OlmCause, belongs_to};
 use crate::{Cluster, MANAGED_BY, MANAGER, Object, Query, kinds};
@@ -58,21 +59,20 @@ pub(super) async fn find(cluster: &Cluster, spec: &UninstallSpec) -> Result<Foun
         None => one_namespace(spec, subscriptions.iter().chain(&csvs))?,
     };
     let mut found = Found::default();
-    for kind in &spec.instances {
-        let objects = served(cluster.list(&Query::all(kind)).await)?;
-        found.instances.extend(objects.iter().map(Object::refer));
-    }
     let here = |object: &&&Object| object.namespace() == namespace.as_deref();
     found.subscriptions = subscriptions.iter().filter(here).map(|object| object.refer()).collect();
+    let elsewhere: Vec<&Object> = subscriptions.iter().chain(&csvs).filter(|object| !here(object)).copied().collect();
     let csvs: Vec<&Object> = csvs.iter().filter(here).copied().collect();
     found.csvs = csvs.iter().map(|csv| csv.refer()).collect();
-    found.crds = crds(cluster, spec, &csvs, &all_csvs).await?;
+    let reach = reach(cluster, namespace.as_deref(), &found, &csvs).await?;
+    let held = instances(cluster, spec, &reach, (&elsewhere, &all_csvs), &mut found).await?;
+    crds(cluster, spec, (&csvs, &all_csvs), &held, &mut found).await?;
     if let Some(namespace) = &namespace {
         found.operator_is_there = operator_is_there(cluster, namespace, &csvs).await?;
         let strangers = all_subscriptions.iter().any(|object| {
             object.namespace() == Some(namespace) && object.text("/spec/name") != Some(spec.package.name.as_str())
         });
-        surroundings(cluster, namespace, strangers, &mut found).await?;
+        surroundings(cluster, namespace, strangers, &held, &mut found).await?;
     }
     let somewhere = !found.is_empty() || spec.namespace.is_some();
     found.namespace = namespace.filter(|_| somewhere);
@@ -101,26 +101,99 @@ fn one_namespace<'a>(
     Ok(namespaces.pop().or_else(|| Some(spec.usual_namespace.to_owned())))
 }
 
-/// The CRDs of the instances and those that the CSVs own, except those that another CSV owns as well.
-async fn crds(cluster: &Cluster, spec: &UninstallSpec, ours: &[&Object], all: &[Object]) -> Result<Vec<String>, Why> {
-    let owned = |csv: &Object| -> Vec<String> {
-        csv.list("/spec/customresourcedefinitions/owned")
-            .iter()
-            .filter_map(|crd| crd["name"].as_str().map(str::to_owned))
-            .collect()
-    };
+/// How far the operator reaches: nowhere when it is not installed.
+async fn reach(cluster: &Cluster, namespace: Option<&str>, found: &Found, csvs: &[&Object]) -> Result<Reach, Why> {
+    match namespace {
+        Some(namespace) if !found.subscriptions.is_empty() || !csvs.is_empty() => {
+            let groups = served(cluster.list(&Query::within(&kinds::OPERATOR_GROUP, namespace)).await)?;
+            Ok(Reach::of(namespace, &groups, csvs))
+        }
+        _ => Ok(Reach::nowhere()),
+    }
+}
+
+/// What custom resources that stay need to stay as well.
+#[derive(Default)]
+struct Held {
+    crds: BTreeSet<String>,
+    namespaces: BTreeSet<String>,
+}
+
+/// The custom resources within the operator's reach, and those that this program made. Others stay and are named.
+async fn instances(
+    cluster: &Cluster,
+    spec: &UninstallSpec,
+    reach: &Reach,
+    (elsewhere, all_csvs): (&[&Object], &[Object]),
+    found: &mut Found,
+) -> Result<Held, Why> {
+    let mut held = Held::default();
+    for kind in &spec.instances {
+        let crd = format!("{}.{}", kind.plural, kind.group);
+        let ours = |csv: &&Object| found.csvs.iter().any(|one| one.uid.as_deref() == Some(csv.uid()));
+        let owners = all_csvs.iter().filter(|csv| owned(csv).contains(&crd)).filter(|csv| !ours(csv));
+        let others: BTreeSet<&str> =
+            elsewhere.iter().copied().chain(owners).filter_map(|object| object.namespace()).collect();
+        for object in served(cluster.list(&Query::all(kind)).await)? {
+            let of_another = match object.namespace() {
+                Some(namespace) => others.contains(namespace),
+                None => !others.is_empty(),
+            };
+            if !of_another && (is_ours(&object) || reach.covers(object.namespace())) {
+                found.instances.push(object.refer());
+                continue;
+            }
+            let reason = if of_another {
+                let others: Vec<&str> = others.iter().copied().collect();
+                format!("which the operator in {} may serve", others.join(", "))
+            } else if reach.is_nowhere() {
+                "as the operator is not installed and this program did not make it".to_owned()
+            } else {
+                "which the operator does not serve".to_owned()
+            };
+            found.stays.push(format!("{}, {reason}", object.refer()));
+            held.crds.insert(crd.clone());
+            held.namespaces.extend(object.namespace().map(str::to_owned));
+        }
+    }
+    Ok(held)
+}
+
+/// Names of the CRDs that a CSV owns.
+fn owned(csv: &Object) -> BTreeSet<String> {
+    let all = csv.list("/spec/customresourcedefinitions/owned").iter();
+    all.filter_map(|crd| crd["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// The CRDs of the instances and those that the CSVs own, except those that another CSV owns as well or of which objects
+/// stay. Of an operator that is not installed, none goes: whose they are cannot be told.
+async fn crds(
+    cluster: &Cluster,
+    spec: &UninstallSpec,
+    (ours, all): (&[&Object], &[Object]),
+    held: &Held,
+    found: &mut Found,
+) -> Result<(), Why> {
     let others: BTreeSet<String> =
         all.iter().filter(|csv| !ours.iter().any(|own| own.uid() == csv.uid())).flat_map(owned).collect();
     let of_instances = spec.instances.iter().map(|kind| format!("{}.{}", kind.plural, kind.group));
-    let names: BTreeSet<String> =
-        ours.iter().flat_map(|csv| owned(csv)).chain(of_instances).filter(|name| !others.contains(name)).collect();
-    let mut there = Vec::new();
+    let names: BTreeSet<String> = ours.iter().flat_map(|csv| owned(csv)).chain(of_instances).collect();
+    let installed = !found.subscriptions.is_empty() || !ours.is_empty();
     for name in names {
-        if cluster.get(&kinds::CRD, None, &name).await?.is_some() {
-            there.push(name);
-        }
+        let Some(crd) = cluster.get(&kinds::CRD, None, &name).await? else { continue };
+        let reason = if others.contains(&name) {
+            "which another operator owns as well"
+        } else if held.crds.contains(&name) {
+            "of which objects stay"
+        } else if !installed && !is_ours(&crd) {
+            "as the operator is not installed and this program did not make it"
+        } else {
+            found.crds.push(name);
+            continue;
+        };
+        found.stays.push(format!("CustomResourceDefinition {name}, {reason}"));
     }
-    Ok(there)
+    Ok(())
 }
 
 async fn operator_is_there(cluster: &Cluster, namespace: &str, csvs: &[&Object]) -> Result<bool, Why> {
@@ -138,7 +211,13 @@ async fn operator_is_there(cluster: &Cluster, namespace: &str, csvs: &[&Object])
 }
 
 /// Group and namespace: ours go, others stay and are named.
-async fn surroundings(cluster: &Cluster, namespace: &str, strangers: bool, found: &mut Found) -> Result<(), Why> {
+async fn surroundings(
+    cluster: &Cluster,
+    namespace: &str,
+    strangers: bool,
+    held: &Held,
+    found: &mut Found,
+) -> Result<(), Why> {
     let groups = served(cluster.list(&Query::within(&kinds::OPERATOR_GROUP, namespace)).await)?;
     for group in groups {
         if !is_ours(&group) {
@@ -156,6 +235,8 @@ async fn surroundings(cluster: &Cluster, namespace: &str, strangers: bool, found
         found.stays.push(format!("Namespace {namespace}, which this program did not make"));
     } else if strangers {
         found.stays.push(format!("Namespace {namespace}, where other operators are installed"));
+    } else if held.namespaces.contains(namespace) {
+        found.stays.push(format!("Namespace {namespace}, as objects in it stay"));
     } else {
         found.own_namespace = Some(object.refer());
     }

@@ -28,7 +28,7 @@ pub struct UninstallSpec {
     pub namespace: Option<String>,
     /// Where to look when there is neither a Subscription nor a CSV.
     pub usual_namespace: &'static str,
-    /// The kinds of its custom resources, all of which go, in this order.
+    /// The kinds of its custom resources. Those that it serves go, in this order, and those that this program made.
     pub instances: Vec<Kind>,
     /// Strip finalizers that nobody removes.
     pub strip_finalizers: bool,
@@ -223,9 +223,7 @@ fn crds_step(
             let Some(crd) = cluster.get(&kinds::CRD, None, name).await? else {
                 continue;
             };
-            if !found.instances.iter().any(|one| Some(one.kind.as_str()) == crd.text("/spec/names/kind"))
-                && has_objects(&cluster, &crd).await?
-            {
+            if has_others(&cluster, &crd, &found.instances).await? {
                 cx.note(format!("stays: CustomResourceDefinition {name}, of which there are objects"));
                 continue;
             }
@@ -240,7 +238,7 @@ fn crds_step(
 }
 
 /// Deleting a CRD deletes its objects; those that nobody asked to remove protect it.
-async fn has_objects(cluster: &Cluster, crd: &Object) -> Result<bool, Why> {
+async fn has_others(cluster: &Cluster, crd: &Object, ours: &[ObjectRef]) -> Result<bool, Why> {
     let text = |pointer| crd.text(pointer).unwrap_or_default().to_owned();
     let version = crd
         .list("/spec/versions")
@@ -256,7 +254,10 @@ async fn has_objects(cluster: &Cluster, crd: &Object) -> Result<bool, Why> {
         namespaced: crd.text("/spec/scope") == Some("Namespaced"),
     };
     match cluster.list(&Query::all(&kind)).await {
-        Ok(objects) => Ok(!objects.is_empty()),
+        Ok(objects) => {
+            let ours = |object: &Object| ours.iter().any(|one| one.uid.as_deref() == Some(object.uid()));
+            Ok(!objects.iter().all(ours))
+        }
         Err(error) if error.is_not_served() => Ok(false),
         Err(error) => Err(error.into()),
     }
