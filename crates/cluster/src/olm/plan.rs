@@ -23,12 +23,24 @@ fn csvs(plan: &Object) -> Vec<String> {
     plan.list("/spec/clusterServiceVersionNames").iter().filter_map(|name| name.as_str()).map(str::to_owned).collect()
 }
 
-/// The newest plan that installs `csv`. A plan for another version of the package that OLM wants approved first is told
+/// Whether OLM made the plan for this Subscription: a plan of an earlier life of it, or of another one, may list the same
+/// CSV, and approving it brings nothing or something else.
+fn is_of(plan: &Object, subscription: &Object) -> bool {
+    let owned = !subscription.uid().is_empty() && plan.owner_uids().contains(&subscription.uid());
+    let named = ["/status/installPlanRef", "/status/installplan"].iter().any(|path| {
+        let text = |field: &str| subscription.text(&format!("{path}/{field}"));
+        text("name") == Some(plan.name()) && text("uid").is_none_or(|uid| uid.is_empty() || uid == plan.uid())
+    });
+    owned || named
+}
+
+/// The newest plan that OLM made for this Subscription and that installs `csv`. A plan for another version of the package that OLM wants approved first is told
 /// apart from no plan at all.
 pub fn choose_plan(plans: &[Object], subscription: &Object, csv: &str) -> PlanChoice {
     let generation = |plan: &Object| plan.number("/spec/generation").unwrap_or(0);
     let alive = || plans.iter().filter(|plan| !plan.is_deleting());
     let ours = alive()
+        .filter(|plan| is_of(plan, subscription))
         .filter(|plan| csvs(plan).iter().any(|name| name == csv))
         .max_by_key(|plan| (generation(plan), plan.name().to_owned()));
     if let Some(plan) = ours {

@@ -137,7 +137,8 @@ fn the_packages_csvs_are_known_by_label_or_name_and_copies_do_not_count() {
 fn plan(name: &str, generation: i64, csvs: &[&str]) -> Object {
     Object::new(json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
-        "metadata": {"name": name, "namespace": "openshift-operators"},
+        "metadata": {"name": name, "namespace": "openshift-operators", "uid": format!("uid-of-{name}"),
+                     "ownerReferences": [{"kind": "Subscription", "name": "s", "uid": "uid-of-subscription"}]},
         "spec": {"generation": generation, "approved": false, "clusterServiceVersionNames": csvs},
         "status": {"phase": "RequiresApproval"},
     }))
@@ -147,6 +148,7 @@ fn plan(name: &str, generation: i64, csvs: &[&str]) -> Object {
 fn only_the_plan_with_the_version_asked_for_is_chosen() {
     let wanted = "gpu-operator-certified.v1.10.1";
     let mut there = subscription("openshift-operators", "certified-operators", "v1.10", None).value().clone();
+    there["metadata"]["uid"] = json!("uid-of-subscription");
     there["status"] = json!({"state": "UpgradePending", "currentCSV": "gpu-operator-certified.v1.11.0",
                              "installPlanRef": {"name": "install-new"}});
     let there = Object::new(there);
@@ -157,6 +159,22 @@ fn only_the_plan_with_the_version_asked_for_is_chosen() {
     assert_eq!(choose_plan(&plans, &there, wanted), PlanChoice::Plan(again));
     assert!(matches!(choose_plan(&[new], &there, wanted), PlanChoice::Other(..)));
     assert_eq!(choose_plan(&[], &there, wanted), PlanChoice::None);
+}
+
+#[test]
+fn a_plan_of_another_subscription_or_of_an_earlier_life_is_not_ours() {
+    let wanted = "gpu-operator-certified.v1.10.1";
+    let mut there = subscription("openshift-operators", "certified-operators", "v1.10", None).value().clone();
+    there["metadata"]["uid"] = json!("uid-of-another-life");
+    let old = plan("install-old", 5, &[wanted]);
+    let choice = |there: &serde_json::Value| choose_plan(&[old.clone()], &Object::new(there.clone()), wanted);
+    assert_eq!(choice(&there), PlanChoice::None);
+    there["status"] = json!({"installPlanRef": {"name": "install-old", "uid": "uid-of-an-older-plan"}});
+    assert_eq!(choice(&there), PlanChoice::None);
+    there["status"] = json!({"installPlanRef": {"name": "install-old", "uid": "uid-of-install-old"}});
+    assert_eq!(choice(&there), PlanChoice::Plan(old.clone()));
+    there["status"] = json!({"installplan": {"name": "install-old"}});
+    assert_eq!(choice(&there), PlanChoice::Plan(old.clone()));
 }
 
 #[test]
