@@ -99,13 +99,20 @@ pub(crate) struct Traces {
     pub(crate) pods: Vec<Object>,
 }
 
-/// Whether a package name is the operator's: also that of a bundle under test or another catalog's build.
+/// The packages of the operator: NVIDIA's own catalog entry, and the community's.
+const PACKAGES: [&str; 2] = [names::PACKAGE, "gpu-operator"];
+
+/// Whether a package name is the operator's. Other vendors have GPU operators as well.
 fn is_ours(package: &str) -> bool {
-    package.contains("gpu-operator")
+    PACKAGES.contains(&package)
 }
 
+/// By its package, or, for a bundle under test or another catalog's build, by the kind that it brings.
 fn csv_is_ours(csv: &Object) -> bool {
-    is_ours(csv.name()) && csv.label("olm.copiedFrom").is_none() && csv.text("/status/reason") != Some("Copied")
+    let named = csv.name().split_once('.').is_some_and(|(package, _)| is_ours(package));
+    let owned = csv.list("/spec/customresourcedefinitions/owned").iter();
+    let brings = owned.filter_map(|crd| crd["name"].as_str()).any(|name| name == names::CRD);
+    (named || brings) && csv.label("olm.copiedFrom").is_none() && csv.text("/status/reason") != Some("Copied")
 }
 
 impl Traces {
@@ -123,15 +130,20 @@ impl Traces {
         Ok(Self { subscriptions: unless_absent(subscriptions)?, csvs: unless_absent(csvs)?, pods: pods? })
     }
 
+    /// Whether a Subscription is the operator's: by its package, or because it installed one of the operator's CSVs.
+    fn is_of_operator(&self, subscription: &Object) -> bool {
+        let csvs = ["/status/installedCSV", "/status/currentCSV"].map(|path| subscription.text(path));
+        let installed = |csv: &Object| {
+            csv.namespace() == subscription.namespace() && csvs.contains(&Some(csv.name())) && csv_is_ours(csv)
+        };
+        subscription.text("/spec/name").is_some_and(is_ours) || self.csvs.iter().any(installed)
+    }
+
     /// The operator they tell of; `None` when there is none.
     pub(crate) fn operator(&self, hints: &Hints) -> Result<Option<Operator>, Why> {
         let here = |object: &&Object| hints.namespace.is_none() || object.namespace() == hints.namespace.as_deref();
-        let subscriptions: Vec<&Object> = self
-            .subscriptions
-            .iter()
-            .filter(|subscription| is_ours(subscription.text("/spec/name").unwrap_or("")))
-            .filter(here)
-            .collect();
+        let subscriptions: Vec<&Object> =
+            self.subscriptions.iter().filter(|subscription| self.is_of_operator(subscription)).filter(here).collect();
         if subscriptions.len() > 1 {
             let namespaces =
                 subscriptions.iter().filter_map(|subscription| subscription.namespace().map(str::to_owned));
@@ -266,6 +278,25 @@ mod tests {
         );
         let operator = found.operator(&Hints::default()).unwrap().unwrap();
         assert_eq!(operator.version.as_str(), "1.10.1");
+    }
+
+    #[test]
+    fn another_vendors_gpu_operator_is_not_it_and_a_build_of_another_name_is() {
+        let named = |name: &str, crd: &str| {
+            Object::new(json!({
+                "metadata": {"name": name, "namespace": "kube-amd-gpu"},
+                "spec": {"version": "1.2.0", "customresourcedefinitions": {"owned": [{"name": crd}]}},
+            }))
+        };
+        let amd = named("amd-gpu-operator.v1.2.0", "deviceconfigs.amd.com");
+        let found =
+            traces(vec![subscription("kube-amd-gpu", "amd-gpu-operator", "amd-gpu-operator.v1.2.0")], vec![amd]);
+        assert!(found.operator(&Hints::default()).unwrap().is_none());
+        let test = named("nightly-gpu-bundle.v1.2.0", "clusterpolicies.nvidia.com");
+        let found = traces(vec![subscription("kube-amd-gpu", "nightly", "nightly-gpu-bundle.v1.2.0")], vec![test]);
+        let operator = found.operator(&Hints::default()).unwrap().unwrap();
+        assert_eq!(operator.to_string(), "1.2.0 in kube-amd-gpu");
+        assert!(operator.subscription.is_some());
     }
 
     #[test]
