@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolbox_core::cluster::conditions::PodTroubles;
 use toolbox_core::cluster::olm::steps::{Approval, InstallSpec, InstanceSpec, Target, install, instance};
 use toolbox_core::cluster::olm::{PackageRef, Wish};
 use toolbox_core::cluster::{Cluster, Object, Query, kinds};
@@ -134,14 +135,18 @@ fn keep_instance(cx: &StepCx, example: Value, _namespace: &str) -> Result<Value,
 fn operands_step(plan: &mut Plan, cluster: &Cluster, made: Out<Object>) -> Out<()> {
     let describe = StepSpec::wait("nfd.operands", "NFD's workers run", Duration::from_secs(600))
         .named("nfd-operands")
-        .does(Effect::any(Act::Watch, &kinds::DAEMON_SET, None));
+        .does(Effect::any(Act::Watch, &kinds::DAEMON_SET, None))
+        .does(Effect::any(Act::Watch, &kinds::POD, None));
     let cluster = cluster.clone();
     plan.step(describe, made, |cx, made| async move {
         let namespace = made.namespace().unwrap_or(NAMESPACE).to_owned();
         let sets = cluster.watch(Query::within(&kinds::DAEMON_SET, &namespace));
+        let pods = cluster.watch(Query::within(&kinds::POD, &namespace));
         let instance = made.refer();
+        let mut troubles = PodTroubles::default();
+        let changes = sets.changes().and(pods.changes()).or_after(troubles.look_again());
         let found = cx
-            .wait(sets.changes(), || {
+            .wait(changes, || {
                 sets.judge(|sets| {
                     let workers: Vec<&Object> = sets.iter().filter(|set| set.name().contains("worker")).collect();
                     if workers.is_empty() {
@@ -154,13 +159,25 @@ fn operands_step(plan: &mut Plan, cluster: &Cluster, made: Out<Object>) -> Out<(
                             .or_else(FailureVerdict::Product, format!("see the NFD operator's log in {namespace}")),
                         );
                     }
-                    Verdict::all(workers.into_iter().map(worker_verdict))
+                    match Verdict::all(workers.iter().copied().map(worker_verdict)) {
+                        Verdict::Pending(why) => pods.judge(|pods| {
+                            let theirs = of_sets(pods, &workers);
+                            troubles.explain(why, &theirs, &[], cx.clock().now())
+                        }),
+                        verdict => verdict,
+                    }
                 })
             })
             .await?;
         let pods: i64 = found.iter().sum();
         Ok(Step::AlreadySo((), format!("{pods} workers run")))
     })
+}
+
+/// The pods that these sets made.
+fn of_sets(pods: &[Object], sets: &[&Object]) -> Vec<Object> {
+    let is_theirs = |pod: &&Object| sets.iter().any(|set| pod.owner_uids().contains(&set.uid()));
+    pods.iter().filter(is_theirs).cloned().collect()
 }
 
 /// All pods of the present generation ready, and at least one of them: a set that runs nowhere labels nothing.

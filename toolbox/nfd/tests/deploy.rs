@@ -209,6 +209,22 @@ async fn resolution_a_csv_and_a_bundle_that_fail_end_the_waits_early() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_image_of_the_workers_that_cannot_be_pulled_ends_the_wait() {
+    let rehearsed = Rehearsed::with("default", &[], |scenario| {
+        let image = scenario.images.get_mut("nfd").expect("the workers' image");
+        "manifest unknown".clone_into(&mut image.trouble);
+    })
+    .await;
+    let ran = deploy(&rehearsed).await;
+    assert_eq!(ran.outcome.exit, Exit::Failed, "{:?}", ran.outcome.why);
+    let why = ran.why();
+    assert_eq!(why.object.kind, "Pod", "{why}");
+    assert!(why.cause.contains("manifest unknown"), "{why}");
+    assert!(matches!(ran.ended("nfd.operands"), Ended::Failed { .. }));
+    assert!(ran.seconds < 400.0, "{}", ran.seconds);
+}
+
+#[tokio::test(start_paused = true)]
 async fn trouble_with_the_api_does_not_end_the_waits() {
     for fault in ["api-restart", "expired-watch", "throttled"] {
         let rehearsed = Rehearsed::new("default", &[fault]).await;
