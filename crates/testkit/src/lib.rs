@@ -5,4 +5,4 @@
 mod rehearsed;
 
 pub use rehearsed::{Ran, Rehearsed};
-pub use toolbox_rehearsal::Scenario;
+pub use toolbox_rehearsal::{Fault, FaultRule, Scenario};

@@ -1,5 +1,7 @@
 //! `nfd deploy` on the simulated cluster.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tool_nfd::DeploySpec;
 use toolbox_core::cluster::olm::Wish;
@@ -7,7 +9,7 @@ use toolbox_core::cluster::{MANAGED_BY, kinds};
 use toolbox_core::engine::event::Ended;
 use toolbox_core::engine::{Exit, FailureVerdict, Plan};
 use toolbox_core::{Verb, VerbEnv};
-use toolbox_testkit::{Ran, Rehearsed};
+use toolbox_testkit::{Fault, FaultRule, Ran, Rehearsed};
 
 const NS: &str = "openshift-nfd";
 const CSV: &str = "nfd.4.11.0-202212070335";
@@ -222,6 +224,27 @@ async fn an_image_of_the_workers_that_cannot_be_pulled_ends_the_wait() {
     assert!(why.cause.contains("manifest unknown"), "{why}");
     assert!(matches!(ran.ended("nfd.operands"), Ended::Failed { .. }));
     assert!(ran.seconds < 400.0, "{}", ran.seconds);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_package_server_that_is_down_for_minutes_is_waited_for() {
+    let down = |minutes: u64| {
+        let rule = FaultRule::new(Fault::Status(503)).path("packages.operators.coreos.com");
+        rule.lasting(Duration::from_secs(60 * minutes))
+    };
+    let rehearsed = Rehearsed::new("default", &[]).await;
+    rehearsed.world().api().faults().add(down(5));
+    let ran = deploy(&rehearsed).await;
+    assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
+
+    let rehearsed = Rehearsed::new("default", &[]).await;
+    rehearsed.world().api().faults().add(down(60));
+    let ran = deploy(&rehearsed).await;
+    assert_eq!(ran.outcome.exit, Exit::TimedOut, "{:?}", ran.outcome.why);
+    let why = ran.why();
+    assert_eq!(why.code, "package-server-away", "{why}");
+    assert_eq!(why.object.to_string(), "APIService/v1.packages.operators.coreos.com");
+    assert!((450.0..460.0).contains(&ran.seconds), "{}", ran.seconds);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,13 +5,16 @@
 use std::time::Duration;
 
 use toolbox_engine::why::Evidence;
-use toolbox_engine::{FailureVerdict, StepCx, Why};
+use toolbox_engine::{FailureVerdict, ObjectRef, StepCx, Why};
 
 use crate::olm::{OlmCause, Package, PackageRef};
 use crate::{Cluster, ClusterError, Object, Query, kinds};
 
 /// Between two looks at the package server.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// Where a package server's trouble shows.
+const SEE_SERVER: &str = "see the packageserver pods in openshift-operator-lifecycle-manager";
 
 /// The package as the catalog offers it, once the catalog is ready to install from.
 pub(super) async fn wait_for_package(cx: &StepCx, cluster: &Cluster, id: &PackageRef) -> Result<Package, Why> {
@@ -51,7 +54,7 @@ async fn look(cluster: &Cluster, id: &PackageRef, offered: &mut Option<Package>)
         let query = Query::within(&kinds::PACKAGE_MANIFEST, &id.catalog_namespace).labels(id.selector());
         let manifests = match cluster.list(&query).await {
             Ok(manifests) => manifests,
-            Err(error) => return passing(error),
+            Err(error) => return package_server_away(error),
         };
         *offered = Package::find(&manifests, id);
     }
@@ -80,8 +83,22 @@ fn passing(error: ClusterError) -> Result<Result<Package, Why>, Why> {
         return Err(error.into());
     }
     let why = Why::waiting(error.object(), "package-server-away", error.to_string())
-        .or_else(FailureVerdict::Infrastructure, "see the packageserver pods in openshift-operator-lifecycle-manager");
+        .or_else(FailureVerdict::Infrastructure, SEE_SERVER);
     Ok(Err(why))
+}
+
+/// The catalogs were listed a moment ago, so the API server itself is there: "not now" from the aggregated API, and a group
+/// that is not served, speak of the package server behind it, which comes back.
+fn package_server_away(error: ClusterError) -> Result<Result<Package, Why>, Why> {
+    let said = match &error {
+        ClusterError::Unreachable { last, .. } => last.clone(),
+        ClusterError::NotServed { .. } => "it serves nothing".to_owned(),
+        _ => return passing(error),
+    };
+    let service = format!("{}.{}", kinds::PACKAGE_MANIFEST.version, kinds::PACKAGE_MANIFEST.group);
+    let service = ObjectRef::new("apiregistration.k8s.io/v1", "APIService", None, &service);
+    let why = Why::waiting(service, "package-server-away", format!("the package server does not answer: {said}"));
+    Ok(Err(why.or_else(FailureVerdict::Infrastructure, SEE_SERVER)))
 }
 
 /// A catalog that does not offer a package in time is a known flake: it is marked, and OLM's log is kept.
