@@ -7,6 +7,7 @@ use tool_nfd::DeploySpec;
 use toolbox_core::cluster::olm::Wish;
 use toolbox_core::cluster::{MANAGED_BY, kinds};
 use toolbox_core::engine::event::Ended;
+use toolbox_core::engine::journal::Entry;
 use toolbox_core::engine::{Exit, FailureVerdict, Plan};
 use toolbox_core::{Verb, VerbEnv};
 use toolbox_testkit::{Fault, FaultRule, Ran, Rehearsed};
@@ -48,6 +49,31 @@ async fn nfd_is_installed_and_a_second_run_changes_nothing() {
     assert_eq!(again.outcome.exit, Exit::Done, "{:?}", again.outcome.why);
     assert_eq!(again.changed(), [""; 0]);
     assert_eq!(again.answer(), ran.answer());
+}
+
+#[tokio::test(start_paused = true)]
+async fn taking_a_run_back_takes_the_csv_right_after_its_subscription() {
+    let rehearsed = Rehearsed::new("default", &[]).await;
+    let cluster = rehearsed.cluster.with_run_id("run-1");
+    let plan = |spec: DeploySpec| Box::new(spec).plan(&VerbEnv::new(cluster.clone())).expect("the verb has a plan");
+    let ran = rehearsed.run(plan(DeploySpec::default())).await;
+    assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
+    let made = |ran: &Ran| -> Vec<String> {
+        let made = ran.journal.iter().rev().filter_map(|entry| match entry {
+            Entry::Made { object, .. } if object.uid.is_some() => Some(object.kind.clone()),
+            _ => None,
+        });
+        made.collect()
+    };
+    assert_eq!(
+        made(&ran),
+        ["NodeFeatureDiscovery", "Subscription", "ClusterServiceVersion", "Subscription", "OperatorGroup", "Namespace"]
+    );
+    // What another run made is not this one's to take back.
+    let cluster = rehearsed.cluster.with_run_id("run-2");
+    let again = Box::new(DeploySpec::default()).plan(&VerbEnv::new(cluster)).expect("the verb has a plan");
+    let again = rehearsed.run(again).await;
+    assert!(made(&again).is_empty(), "{:?}", again.journal);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use crate::olm::{
     OlmCause, Patience, PlanChoice, Sight, choose_plan, csv_verdict, plan_verdict, plan_written, subscription_verdict,
     wants_approval,
 };
-use crate::{Cluster, Object, Query, kinds};
+use crate::{Cluster, Object, Query, RUN, kinds};
 
 /// Conditions with a time in them are looked at again after this without a change.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -71,6 +71,7 @@ pub(super) async fn wait(
         cx.clone().diagnose_with(move || async move { catalog_log(&cx, &cluster).await });
     }
     let mut patience = Patience::default();
+    let mut noted = stage == Stage::Planned || cx.dry();
     let result = cx
         .wait(changes, || {
             let all = |objects: &[Object]| Verdict::Done(objects.to_vec());
@@ -88,6 +89,7 @@ pub(super) async fn wait(
                                 catalogs: &catalogs.objects(),
                                 now: cx.clock().now(),
                             };
+                            noted = noted || look.note_csv(&cx, &cluster.run_id);
                             look.judge(stage, &mut patience)
                         })
                     })
@@ -102,6 +104,32 @@ pub(super) async fn wait(
 }
 
 impl Look<'_> {
+    /// OLM makes the CSV, and not we. But when the Subscription is this run's, the CSV is what came of it, and stays when
+    /// the Subscription is deleted: taking the run back has to delete both.
+    fn note_csv(&self, cx: &StepCx, run: &str) -> bool {
+        let Some((subscription, csv)) = self.subscription().zip(self.csv()) else { return false };
+        let created = |object: &Object| object.created().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+        let ours = !run.is_empty() && subscription.annotation(RUN) == Some(run);
+        if csv.is_deleting() || !ours || created(csv) < created(subscription) {
+            return false;
+        }
+        cx.made(&csv.refer());
+        // Once more, so that it is the first to go: OLM would bring the CSV back.
+        cx.made(&subscription.refer());
+        true
+    }
+
+    fn csv(&self) -> Option<&Object> {
+        self.csvs.iter().find(|csv| csv.name() == self.target.chosen.published.csv)
+    }
+
+    fn subscription(&self) -> Option<&Object> {
+        self.subscriptions.iter().find(|object| {
+            object.name() == self.target.subscription
+                && object.namespace() == Some(self.target.placement.namespace.as_str())
+        })
+    }
+
     fn judge(&self, stage: Stage, patience: &mut Patience) -> Verdict<Reached> {
         let wanted = self.target.chosen.published.csv.as_str();
         let groups: Vec<&Object> = self.groups.iter().filter(|group| !group.is_deleting()).collect();
@@ -111,12 +139,7 @@ impl Look<'_> {
             let namespace = kinds::NAMESPACE.object(None, &self.target.placement.namespace);
             return Verdict::Failed(Why::new(namespace, &OlmCause::SeveralGroups { names }));
         }
-        let csv = self.csvs.iter().find(|csv| csv.name() == wanted);
-        let ours = |object: &&Object| {
-            object.name() == self.target.subscription
-                && object.namespace() == Some(self.target.placement.namespace.as_str())
-        };
-        let subscription = self.subscriptions.iter().find(ours);
+        let (csv, subscription) = (self.csv(), self.subscription());
         if let Some(csv) = csv {
             match stage {
                 Stage::Succeeded => {
