@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use toolbox_core::cluster::olm::steps::Installed;
+use toolbox_core::cluster::olm::steps::{Installed, create, kind_is_served};
 use toolbox_core::cluster::{Change, Cluster, Object, Query, conditions, kinds};
 use toolbox_core::engine::plan::{Act, After, Effect, Out};
 use toolbox_core::engine::{Plan, Step, StepCx, StepSpec, Verdict, Why};
@@ -55,7 +55,7 @@ pub(super) fn steps(
     installed: &Installed,
     leftover: Out<bool>,
 ) -> Out<Object> {
-    let crd = crd_step(plan, cluster, installed);
+    let crd = kind_is_served(plan, cluster, ("gpu-operator", &kinds::CLUSTER_POLICY), CRD_DEADLINE, installed);
     let describe = StepSpec::change("gpu-operator.cluster-policy", "the ClusterPolicy")
         .deadline(CRD_DEADLINE)
         .does(Effect::any(Act::Watch, &kinds::CLUSTER_POLICY, None))
@@ -70,7 +70,7 @@ pub(super) fn steps(
             policy::from_examples(examples, patch.as_ref()).map_err(|cause| Why::new(csv.refer(), &cause))?;
         let pretty = serde_json::to_string_pretty(&manifest).unwrap_or_default();
         cx.file("gpu_operator_clusterpolicy.json", format!("{pretty}\n"));
-        let applied = cluster.apply_example(&cx, manifest, patch.as_ref()).await.map_err(|why| {
+        let applied = create(&cx, &cluster, manifest, patch.as_ref()).await.map_err(|why| {
             if *leftover && why.code.contains("invalid") {
                 let next = format!("delete the CRD that an earlier version left, and run again: oc delete crd {CRD}");
                 let verdict = why.verdict;
@@ -87,32 +87,6 @@ fn step_of(object: Object, change: Change, what: String) -> Step<Object> {
         Change::Unchanged => Step::AlreadySo(object, what),
         Change::Created | Change::Updated => Step::Changed(object, what),
     }
-}
-
-fn crd_step(plan: &mut Plan, cluster: &Cluster, installed: &Installed) -> Out<()> {
-    let describe = StepSpec::wait("gpu-operator.crd", "the API knows ClusterPolicy", CRD_DEADLINE).does(Effect::on(
-        Act::Watch,
-        &kinds::CRD,
-        None,
-        CRD,
-    ));
-    let cluster = cluster.clone();
-    plan.step(describe, installed.csv, |cx, _| async move {
-        let query = Query::named(&kinds::CRD, None, CRD);
-        let absent = query.object();
-        let watched = cluster.watch(query);
-        cx.wait(watched.changes(), || {
-            watched.judge_one(|crd| match crd {
-                Some(crd) if crd.condition("Established").is_some_and(|found| found.is_true()) => Verdict::Done(()),
-                Some(crd) => {
-                    Verdict::Pending(Why::waiting(crd.refer(), "crd-not-established", "is not established yet"))
-                }
-                None => Verdict::Pending(Why::waiting(absent.clone(), "crd-absent", "does not exist yet")),
-            })
-        })
-        .await?;
-        Ok(Step::AlreadySo((), format!("{CRD} is served")))
-    })
 }
 
 /// The ClusterPolicy that is there. One that is being deleted is waited for.

@@ -9,7 +9,7 @@ use toolbox_engine::{Plan, Step, StepCx, StepSpec, Verdict, Why};
 
 use super::install::Installed;
 use crate::olm::OlmCause;
-use crate::{Cluster, Object, Query, kinds};
+use crate::{Applied, Cluster, Object, Query, kinds};
 
 /// Between two tries of a create that the server is not ready for.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
@@ -35,7 +35,7 @@ pub struct InstanceSpec {
 /// Adds the steps that wait for the CRD and create the instance. One that is there, in whatever namespace, is kept as it
 /// is, and no second one is made.
 pub fn instance(plan: &mut Plan, cluster: &Cluster, spec: InstanceSpec, installed: &Installed) -> Out<Object> {
-    let crd = crd_step(plan, cluster, &spec, installed);
+    let crd = kind_is_served(plan, cluster, (spec.id, &spec.kind), spec.deadline, installed);
     let describe = StepSpec::change(&format!("{}.instance", spec.id), spec.title)
         .deadline(spec.deadline)
         .does(Effect::any(Act::Read, &spec.kind, None))
@@ -59,17 +59,23 @@ pub fn instance(plan: &mut Plan, cluster: &Cluster, spec: InstanceSpec, installe
         if let Some(change) = &spec.change {
             object = change(&cx, object, &namespace)?;
         }
-        let object = create(&cx, &cluster, object).await?;
+        let object = create(&cx, &cluster, object, None).await?.object;
         let what = format!("created {}", object.refer());
         Ok(Step::Changed(object, what))
     })
 }
 
-fn crd_step(plan: &mut Plan, cluster: &Cluster, spec: &InstanceSpec, installed: &Installed) -> Out<()> {
-    let name = format!("{}.{}", spec.kind.plural, spec.kind.group);
-    let describe =
-        StepSpec::wait(&format!("{}.crd", spec.id), format!("the API knows {}", spec.kind.kind), spec.deadline)
-            .does(Effect::on(Act::Watch, &kinds::CRD, None, &name));
+/// Adds the step that waits, once the operator is installed, until the API knows a kind that it brings.
+pub fn kind_is_served(
+    plan: &mut Plan,
+    cluster: &Cluster,
+    (id, kind): (&str, &Kind),
+    deadline: Duration,
+    installed: &Installed,
+) -> Out<()> {
+    let name = format!("{}.{}", kind.plural, kind.group);
+    let describe = StepSpec::wait(&format!("{id}.crd"), format!("the API knows {}", kind.kind), deadline)
+        .does(Effect::on(Act::Watch, &kinds::CRD, None, &name));
     let cluster = cluster.clone();
     plan.step(describe, installed.csv, |cx, _| async move {
         let query = Query::named(&kinds::CRD, None, &name);
@@ -107,12 +113,13 @@ pub(super) fn example(csv: &Object, kind: &Kind) -> Result<Value, Why> {
     })
 }
 
-/// For some seconds after its CSV has succeeded, an operator's API answers 404, and then its webhook 500. Both pass;
-/// everything else, a refused object above all, is final.
-async fn create(cx: &StepCx, cluster: &Cluster, object: Value) -> Result<Object, Why> {
+/// Creates a custom resource of an operator that was just installed. For some seconds after its CSV has succeeded, its API
+/// answers 404, and then its webhook 500. Both pass; everything else, a refused object above all, is final. `asked` is what
+/// of the object was asked for and does not come from an example.
+pub async fn create(cx: &StepCx, cluster: &Cluster, object: Value, asked: Option<&Value>) -> Result<Applied, Why> {
     loop {
-        match cluster.apply_example(cx, object.clone(), None).await {
-            Ok(applied) => return Ok(applied.object),
+        match cluster.apply_example(cx, object.clone(), asked).await {
+            Ok(applied) => return Ok(applied),
             Err(why) if passes(&why) && !cx.dry() => {
                 cx.pending(why);
                 cx.clock().sleep(TRY_AGAIN).await;

@@ -12,7 +12,7 @@ mod target;
 mod uninstall;
 
 pub use install::{Installed, install};
-pub use instance::{Change, InstanceSpec, instance};
+pub use instance::{Change, InstanceSpec, create, instance, kind_is_served};
 pub use removal::Found;
 pub use spec::{Approval, InstallSpec};
 pub use target::{Action, Target};

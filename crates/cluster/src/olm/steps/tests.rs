@@ -1,9 +1,11 @@
 //! The parts of the steps that are rules.
 
 use serde_json::json;
-use toolbox_engine::{ObjectRef, Why};
+use toolbox_engine::plan::{Plan, RunOptions, run};
+use toolbox_engine::{Exit, ObjectRef, Step, StepSpec, Why};
 
-use super::instance::{example, passes};
+use super::instance::{create, example, passes};
+use crate::testing::{Script, cluster};
 use crate::{ClusterError, Object, kinds};
 
 #[test]
@@ -43,4 +45,31 @@ fn only_an_api_that_is_not_ready_is_tried_again() {
         message: "spec.operator: Required value".to_owned(),
     };
     assert!(!passes(&Why::from(invalid)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_takes_minutes_is_waited_for() {
+    let script = Script::new();
+    let cluster = cluster(&script);
+    let clock = cluster.clock().clone();
+    script.answer(move |asked| {
+        Ok(match (clock.elapsed().as_secs(), &*asked.method) {
+            (_, "GET") => (404, json!({"reason": "NotFound", "details": {"name": "gpu"}})),
+            (0..100, _) => {
+                (500, json!({"reason": "InternalError", "message": "failed calling webhook \"x\": connection refused"}))
+            }
+            _ => (201, asked.json()),
+        })
+    });
+    let policy = json!({"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "gpu"}});
+    let clock = cluster.clock().clone();
+    let mut plan = Plan::new("test");
+    let describe = StepSpec::change("make", "make").deadline(std::time::Duration::from_secs(300));
+    plan.step(describe, (), move |cx, ()| async move {
+        let applied = create(&cx, &cluster, policy, None).await?;
+        Ok(Step::Changed((), applied.what()))
+    });
+    let outcome = run(plan, RunOptions::new(clock.clone())).await;
+    assert_eq!(outcome.exit, Exit::Done, "{:?}", outcome.why);
+    assert!((100..110).contains(&clock.elapsed().as_secs()), "{:?}", clock.elapsed());
 }
