@@ -1,6 +1,6 @@
 //! Collecting items at the same time, each bounded in time and size.
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,9 @@ use super::Captured;
 /// How long one item may take.
 const ITEM_TIME: Duration = Duration::from_secs(30);
 /// How much of one item is kept.
-const ITEM_SIZE: usize = 8 << 20;
+pub(super) const ITEM_SIZE: usize = 8 << 20;
+/// How many of the last lines of a container's log are asked for: what went wrong is at the end.
+pub(super) const LOG_LINES: usize = 50_000;
 
 /// An item that could not be had.
 pub(super) struct Missing {
@@ -31,6 +33,26 @@ impl Missing {
 /// `folder/name`, or `name`.
 pub(super) fn place(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// The last lines of a log that fit into so many bytes, each with where it comes from, and a note where something was cut
+/// off: `lines` is how many were asked for.
+pub(super) fn ending(log: &str, lines: usize, bytes: usize, place: &str) -> String {
+    let all: Vec<&str> = log.lines().collect();
+    let mut left = bytes;
+    let fit = all.iter().rev().take_while(|line| {
+        let length = place.len() + line.len() + 2;
+        let fits = length <= left;
+        left = left.saturating_sub(length);
+        fits
+    });
+    let first = all.len() - fit.count();
+    let mut text = String::new();
+    if first > 0 || all.len() >= lines {
+        let _ = writeln!(text, "{place} [cut here: only the last {} lines are kept]", all.len() - first);
+    }
+    text.extend(all[first..].iter().flat_map(|line| [place, " ", *line, "\n"]));
+    text
 }
 
 /// Takes items and remembers what was had and what was not.
@@ -79,9 +101,9 @@ impl Collector {
         }
     }
 
-    /// A container's log.
+    /// A container's log, its last lines.
     pub(super) async fn log(&self, pod: &Object, container: &str, previous: bool) -> Result<String, String> {
-        let options = LogOptions { limit_bytes: u64::try_from(ITEM_SIZE).ok(), previous, ..LogOptions::default() };
+        let options = LogOptions { tail_lines: u64::try_from(LOG_LINES).ok(), previous, ..LogOptions::default() };
         let namespace = pod.namespace().unwrap_or_default();
         let log = self.cluster.log(namespace, pod.name(), Some(container), &options);
         self.limited("the log", log).await
@@ -128,5 +150,21 @@ impl Collector {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Captured> {
         self.captured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_log_keeps_its_end_and_says_so() {
+        let log = "one\ntwo\nthree\n";
+        assert_eq!(ending(log, 10, 1000, "[p]"), "[p] one\n[p] two\n[p] three\n");
+        let cut = "[p] [cut here: only the last 2 lines are kept]\n[p] two\n[p] three\n";
+        assert_eq!(ending(log, 10, "[p] two\n[p] three\n".len(), "[p]"), cut);
+        // The server has cut it already.
+        assert!(ending(log, 3, 1000, "[p]").starts_with("[p] [cut here: only the last 3 lines are kept]\n"));
+        assert_eq!(ending("", 10, 1000, "[p]"), "");
     }
 }

@@ -1,33 +1,32 @@
 //! What is captured: the items and their files.
 
-use std::fmt::Write as _;
-
 use futures::future::join_all;
 use serde_json::Value;
 use toolbox_core::cluster::{Object, Query, kinds};
-use toolbox_core::engine::StepCx;
 
-use super::collect::{Collector, Missing};
+use super::collect::{self, Collector, Missing};
+use super::running::Running;
 use super::{CaptureSpec, describe, pods_of, table};
 use crate::locate::Operator;
 use crate::names::{CRD, POD_SELECTOR};
 
-/// Captures everything, at the same time.
-pub(super) async fn collect(collector: &Collector, operator: Option<&Operator>, spec: &CaptureSpec) {
+/// Captures everything, at the same time. The answer is what the operator itself is seen to be.
+pub(super) async fn collect(collector: &Collector, operator: Option<&Operator>, spec: &CaptureSpec) -> Running {
     let guess = spec.hints.namespace.as_deref();
     let namespace = operator.map(|operator| operator.namespace.as_str()).or(guess);
     let operands = operator
         .map(|operator| operator.operand_namespace.as_str())
         .or_else(|| guess.map(crate::names::operand_namespace));
-    tokio::join!(
+    let (running, ..) = tokio::join!(
+        own_pods(collector, namespace),
         nodes(collector),
         machines(collector),
-        own_pods(collector, namespace),
         operand_items(collector, operands),
         custom_resources(collector),
         olm(collector, namespace),
         images(collector, namespace, operands),
     );
+    running
 }
 
 async fn nodes(collector: &Collector) {
@@ -48,21 +47,22 @@ async fn machines(collector: &Collector) {
     }
 }
 
-async fn own_pods(collector: &Collector, namespace: Option<&str>) {
+async fn own_pods(collector: &Collector, namespace: Option<&str>) -> Running {
     let files = ["gpu_operator_pod.list", "gpu_operator_pod.yaml", "gpu_operator.log"];
     let Some(namespace) = namespace else {
         absent(collector, &files, "the operator's namespace is not known");
-        return;
+        return Running::default();
     };
     let query = Query::within(&kinds::POD, namespace).labels(POD_SELECTOR);
     let Some(pods) = collector.list(&query, &files).await else {
-        return;
+        return Running::default();
     };
     collector.write("gpu_operator_pod.list", &table::pods(&pods, collector.now()));
     collector.yaml("gpu_operator_pod.yaml", &pods);
     // An evicted pod's log is gone with it; the running one is meant.
     let alive: Vec<Object> = pods.into_iter().filter(|pod| pod.text("/status/phase") != Some("Failed")).collect();
-    logs(collector, "gpu_operator.log", &alive).await;
+    let log = logs(collector, "gpu_operator.log", &alive).await;
+    Running { pods: alive, log }
 }
 
 async fn operand_items(collector: &Collector, namespace: Option<&str>) {
@@ -103,7 +103,9 @@ async fn operand_items(collector: &Collector, namespace: Option<&str>) {
     let logs = sets.iter().filter(wanted).map(|set| {
         let mine: Vec<Object> = pods_of(set, &pods).into_iter().cloned().collect();
         let file = format!("gpu_operator_{}.log", set.name());
-        async move { logs(collector, &file, &mine).await }
+        async move {
+            logs(collector, &file, &mine).await;
+        }
     });
     join_all(logs.collect::<Vec<_>>()).await;
 }
@@ -169,28 +171,34 @@ fn absent(collector: &Collector, files: &[&str], reason: &str) {
 
 /// The logs of all containers of these pods in one file, each line with where it comes from; also the previous life's
 /// of a container that was restarted.
-async fn logs(collector: &Collector, file: &str, pods: &[Object]) {
+async fn logs(collector: &Collector, file: &str, pods: &[Object]) -> String {
     if pods.is_empty() {
         collector.missing(Missing::of(file, "it has no pod"));
-        return;
+        return String::new();
     }
-    let wanted = pods.iter().flat_map(|pod| {
-        containers(pod).into_iter().flat_map(move |(name, restarted)| {
-            let previous = restarted.then_some((pod, name.clone(), true));
-            [Some((pod, name, false)), previous].into_iter().flatten()
+    let wanted: Vec<_> = pods
+        .iter()
+        .flat_map(|pod| {
+            containers(pod).into_iter().flat_map(move |(name, restarted)| {
+                let previous = restarted.then_some((pod, name.clone(), true));
+                [Some((pod, name, false)), previous].into_iter().flatten()
+            })
         })
-    });
-    let reads = wanted.map(|(pod, container, previous)| async move {
+        .collect();
+    // With room for a note about each cut.
+    let share = (collect::ITEM_SIZE / wanted.len().max(1)).saturating_sub(1024);
+    let reads = wanted.into_iter().map(|(pod, container, previous)| async move {
         let log = collector.log(pod, &container, previous).await;
         let life = if previous { ", previous" } else { "" };
         let place = format!("[pod/{}/{container}{life}]", pod.name());
         match log {
-            Ok(log) => log.lines().flat_map(|line| [place.as_str(), " ", line, "\n"]).collect(),
+            Ok(log) => collect::ending(&log, collect::LOG_LINES, share, &place),
             Err(reason) => format!("{place} no log: {reason}\n"),
         }
     });
-    let parts: Vec<String> = join_all(reads.collect::<Vec<_>>()).await;
-    collector.write(file, &parts.concat());
+    let text = join_all(reads.collect::<Vec<_>>()).await.concat();
+    collector.write(file, &text);
+    text
 }
 
 /// The containers of a pod, init containers first, and whether each was restarted.
@@ -209,38 +217,4 @@ fn containers(pod: &Object) -> Vec<(String, bool)> {
             })
         })
         .collect()
-}
-
-/// Records what was asked for and what was found: version, image, commit.
-pub(super) fn versions(cx: &StepCx, collector: &Collector, operator: &Operator, asked: Option<&str>) {
-    let subscribed = operator
-        .subscription
-        .as_ref()
-        .and_then(|subscription| subscription.text("/spec/startingCSV"))
-        .and_then(|csv| csv.split_once(".v"))
-        .map(|(_, version)| version);
-    let asked = asked.or(subscribed);
-    let found = operator.version.as_str();
-    cx.version("gpu-operator", asked, Some(found));
-    let mut text = format!("version: {found}\n");
-    if let Some(asked) = asked {
-        let _ = writeln!(text, "asked: {asked}");
-        if asked.trim_start_matches('v') != found && asked != "latest" {
-            cx.warn("operator_version", format!("version {asked} was asked for, and {found} is installed"));
-        }
-    }
-    if let Some(csv) = &operator.csv {
-        let image = csv
-            .text("/spec/install/spec/deployments/0/spec/template/spec/containers/0/image")
-            .or_else(|| csv.annotation("containerImage"));
-        if let Some(image) = image {
-            cx.version("gpu-operator image", None, Some(image));
-            let _ = writeln!(text, "image: {image}");
-        }
-    }
-    if let Some((_, commit)) = found.split_once("-git.") {
-        cx.version("gpu-operator commit", None, Some(commit));
-        let _ = writeln!(text, "commit: {commit}");
-    }
-    collector.write("gpu_operator.versions.txt", &text);
 }

@@ -7,6 +7,7 @@ mod collect;
 mod describe;
 mod gather;
 mod items;
+mod running;
 mod table;
 
 use std::fmt::Write as _;
@@ -27,7 +28,7 @@ pub(crate) use table::pod_status;
 ///
 /// Works when things are broken, also without any operator: what cannot be had is listed with its reason in capture.json
 /// and missing.txt. Each item is limited in time and size, and they are read at the same time. The operator's version
-/// goes to gpu_operator.version, and is compared with the one that its Subscription asked for.
+/// goes to gpu_operator.version; the one that was asked for is compared with what its pod and its log say.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CaptureArgs {
     /// The operator's namespace, when it cannot be found out
@@ -138,12 +139,12 @@ pub(crate) async fn capture(cx: &StepCx, cluster: &Cluster, spec: &CaptureSpec) 
         },
         Err(problem) => Err(problem),
     };
-    Box::pin(items::collect(&collector, operator.as_ref().ok(), spec)).await;
+    let seen = Box::pin(items::collect(&collector, operator.as_ref().ok(), spec)).await;
     let version = operator.as_ref().ok().map(|operator| operator.version.to_string());
     match &operator {
         Ok(operator) => {
             collector.write("gpu_operator.version", &format!("{}\n", operator.version));
-            items::versions(cx, &collector, operator, spec.asked.as_deref());
+            running::record(cx, &collector, operator, &seen, spec.asked.as_deref());
         }
         Err(problem) => collector.missing(Missing::of("gpu_operator.version", problem)),
     }

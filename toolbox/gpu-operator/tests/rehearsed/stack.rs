@@ -7,6 +7,7 @@ use serde_json::json;
 use tool_gpu_operator::{BurnSpec, CaptureSpec, DeploySpec, VersionSpec, WaitSpec};
 use toolbox_core::cluster::{Query, kinds};
 use toolbox_core::engine::Exit;
+use toolbox_core::engine::event::Event;
 use toolbox_testkit::{Ran, Rehearsed};
 
 fn short_burn() -> BurnSpec {
@@ -173,4 +174,24 @@ async fn the_state_is_captured_whatever_is_missing() {
         assert!(!file(&ran, name).is_empty(), "{name}");
     }
     assert_eq!(file(&ran, "missing.txt"), "", "nothing is missing on a healthy cluster");
+    assert_eq!(operator_warnings(&ran), Vec::<String>::new());
+}
+
+fn operator_warnings(ran: &Ran) -> Vec<String> {
+    let warnings = ran.events.iter().filter_map(|event| match &event.event {
+        Event::Warning { name, text, .. } if name == "operator-version" => Some(text.clone()),
+        _ => None,
+    });
+    warnings.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_is_not_the_one_that_was_asked_for_is_warned_of() {
+    let rehearsed = deployed(&[]).await;
+    let asked = |version: &str| CaptureSpec { asked: Some(version.to_owned()), ..CaptureSpec::default() };
+    let ran = done(&rehearsed, asked("1.10.1")).await;
+    let [warning] = operator_warnings(&ran).try_into().expect("one warning");
+    assert!(warning.starts_with("asked for 1.10.1, runs 1.11.0 (CSV)"), "{warning}");
+    assert!(file(&ran, "gpu_operator.versions.txt").contains("asked: 1.10.1\n"));
+    assert_eq!(operator_warnings(&done(&rehearsed, asked("v1.11.0")).await), Vec::<String>::new());
 }
