@@ -76,7 +76,8 @@ impl Cluster {
         let first = Patience { budget: patience.budget.min(FIRST_ANSWER), attempt: patience.attempt.min(FIRST_ANSWER) };
         let probe = Self::from_client_with(client.clone(), info.clone(), clock.clone(), first);
         info.version = probe.server_version().await?;
-        info.openshift_version = probe.openshift_version().await?;
+        let asked = probe.openshift_version().await;
+        info.openshift_version = believed(asked, &mut info.notes)?;
         let again = options.clone();
         let reload: Reload = Box::new(move || {
             let options = again.clone();
@@ -101,16 +102,30 @@ impl Cluster {
 
     /// OpenShift's version, if it is one. The first question that is not for everybody: credentials that are not
     /// accepted show here and not in the middle of the work.
-    async fn openshift_version(&self) -> Result<Option<String>, Why> {
-        let version = match self.get(&kinds::CLUSTER_VERSION, None, "version").await {
-            Ok(Some(version)) => version,
-            Err(error @ ClusterError::Unauthorized { .. }) => return Err(error.into()),
-            Ok(None) | Err(_) => return Ok(None),
+    async fn openshift_version(&self) -> Result<Option<String>, ClusterError> {
+        let Some(version) = self.get(&kinds::CLUSTER_VERSION, None, "version").await? else {
+            return Ok(None);
         };
         // The newest that was completed: during an upgrade the desired one is not there yet.
         let history = version.list("/status/history").iter();
         let done = history.filter(|entry| entry["state"] == "Completed").find_map(|entry| entry["version"].as_str());
         Ok(done.or_else(|| version.text("/status/desired/version")).map(str::to_owned))
+    }
+}
+
+/// What the answer means: only absence says that it is no OpenShift. Not being allowed to ask says nothing, and is no
+/// reason to stop, since most work does not need to know; anything else is a cluster that does not answer.
+fn believed(
+    asked: Result<Option<String>, ClusterError>,
+    notes: &mut Vec<String>,
+) -> Result<Option<String>, ClusterError> {
+    match asked {
+        Err(error) if error.is_absent() => Ok(None),
+        Err(error @ ClusterError::Forbidden { .. }) => {
+            notes.push(format!("whether it is an OpenShift, and which, is not known: ClusterVersion/version: {error}"));
+            Ok(None)
+        }
+        asked => asked,
     }
 }
 

@@ -173,3 +173,23 @@ fn authorities_may_be_a_file_or_data_and_say_what_is_wrong() {
         kube::config::Cluster { certificate_authority_data: Some("bm90aGluZw==".to_owned()), ..Default::default() };
     assert_eq!(authorities(&chosen(cluster)).unwrap_err(), "it has no certificate");
 }
+
+#[test]
+fn only_absence_says_that_it_is_no_openshift() {
+    let object = || kinds::CLUSTER_VERSION.object(None, "version");
+    let mut notes = Vec::new();
+    assert_eq!(believed(Err(ClusterError::NotServed { object: object() }), &mut notes), Ok(None));
+    assert_eq!(believed(Ok(Some("4.11.27".to_owned())), &mut notes), Ok(Some("4.11.27".to_owned())));
+    assert!(notes.is_empty());
+    let forbidden = ClusterError::Forbidden {
+        object: object(),
+        verb: "get",
+        user: Some("jane".to_owned()),
+        message: String::new(),
+    };
+    assert_eq!(believed(Err(forbidden), &mut notes), Ok(None));
+    assert!(notes[0].contains("`jane` may not get it"), "{notes:?}");
+    let broken = ClusterError::Other { object: object(), code: 500, reason: String::new(), message: "etcd".to_owned() };
+    assert_eq!(believed(Err(broken.clone()), &mut notes), Err(broken));
+    assert_eq!(notes.len(), 1);
+}
