@@ -89,7 +89,7 @@ pub(super) async fn wait(
                                 catalogs: &catalogs.objects(),
                                 now: cx.clock().now(),
                             };
-                            noted = noted || look.note_csv(&cx, &cluster.run_id);
+                            noted = noted || look.note_csv(cx, &cluster.run_id);
                             look.judge(stage, &mut patience)
                         })
                     })
