@@ -32,4 +32,10 @@ pub use app::App;
 pub use checks::wrong_flag;
 pub use embed::{Embedded, EmbeddedEnd};
 pub use main::main;
+/// The whole command line of a program, as its help shows it: for documentation and for whatever is generated from the
+/// verbs.
+pub fn command(app: &App) -> clap::Command {
+    parse::shown(app)
+}
+
 pub use verb::{FloorJob, FlowPart, Lone, Noun, Verb, VerbEnv, VerbName};

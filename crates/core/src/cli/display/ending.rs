@@ -79,6 +79,7 @@ impl Ending<'_> {
             lines.extend(failure_lines(why, word, paint));
         }
         lines.extend(self.others(paint));
+        lines.extend(self.stopped(paint));
         lines.push(self.result(paint));
         let summary = self.record.summary();
         // What a failed run waited for is in its reasons; where its time went is of no use.
@@ -121,6 +122,16 @@ impl Ending<'_> {
             lines.push(format!("report: {}", report.display()));
         }
         lines
+    }
+
+    /// What was waited for when a signal came.
+    fn stopped(&self, paint: Paint) -> Vec<String> {
+        if !matches!(self.exit, Exit::Interrupted | Exit::Terminated) {
+            return Vec::new();
+        }
+        let stopped = self.record.steps.iter().filter(|step| step.state == StepState::Stopped);
+        let waited = stopped.filter_map(|step| Some((&step.planned.id, step.why.as_ref()?)));
+        waited.map(|(id, why)| format!("{} {id}: {why}", paint.odd("stopped while waiting:"))).collect()
     }
 
     /// Failures besides the one that decided the result.

@@ -1,14 +1,18 @@
 //! A run that goes on: what is told, prepared, run beside each other, and said at the end.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use toolbox_cluster::Cluster;
 use toolbox_engine::event::{Event, Reporter, Role, Stamped};
 use toolbox_engine::plan::{self, Effect, RunOptions, StepSpec};
-use toolbox_engine::{Exit, Plan, Report, RunDir, Step, Why};
+use toolbox_engine::run::StepState;
+use toolbox_engine::{Exit, ObjectRef, Plan, Report, RunDir, Step, Why};
 
+use super::cause::RunCause;
 use super::{Context, Finished, Stage};
 use crate::cli::checks;
 use crate::cli::display::{Display, Ending};
@@ -41,8 +45,25 @@ impl Going<'_> {
         self.display.event(&stamped);
     }
 
-    /// From the first event to the last.
+    /// From the first event to the last, even when a bug of ours comes between.
     pub(super) async fn whole<C>(&self, verb: Box<dyn Verb>, signals: &Signals, connecting: C) -> Finished
+    where
+        C: Future<Output = Result<Cluster, Why>>,
+    {
+        let whole = AssertUnwindSafe(self.told(verb, signals, connecting));
+        match whole.catch_unwind().await {
+            Ok(finished) => finished,
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+                let cause = RunCause::Bug(text.unwrap_or_default());
+                let why = Why::new(ObjectRef::thing("program", self.context.program), &cause);
+                self.finish(Exit::Bug, Some(why), None, false)
+            }
+        }
+    }
+
+    async fn told<C>(&self, verb: Box<dyn Verb>, signals: &Signals, connecting: C) -> Finished
     where
         C: Future<Output = Result<Cluster, Why>>,
     {
@@ -70,7 +91,24 @@ impl Going<'_> {
         if let Some(seconds) = self.floor {
             self.tell(Event::Floor { seconds });
         }
-        self.finish(outcome.exit, outcome.why, outcome.report, probe)
+        let why = outcome.why.or_else(|| (outcome.exit == Exit::TimedOut).then(|| self.deadline()));
+        self.finish(outcome.exit, why, outcome.report, probe)
+    }
+
+    /// The run's own deadline came, and no step had failed.
+    fn deadline(&self) -> Why {
+        let record = self.run.record();
+        let stopped = record.steps.iter().filter(|step| step.state == StepState::Stopped);
+        let whys: Vec<&Why> = stopped.filter_map(|step| step.why.as_ref()).collect();
+        let waited = whys.first().map(|why| why.cause.clone());
+        let cause = RunCause::Deadline { limit: self.context.globals.run_deadline.unwrap_or_default(), waited };
+        let object =
+            whys.first().map_or_else(|| ObjectRef::thing("run", self.name.to_string()), |why| why.object.clone());
+        let mut why = Why::new(object, &cause);
+        for also in whys.iter().skip(1) {
+            why = why.with("also waited", also.to_string());
+        }
+        why
     }
 
     /// Something was wrong, or a signal came, before anything was done.
