@@ -15,6 +15,7 @@ pub mod plan;
 pub mod run;
 pub mod secret;
 mod verdict;
+pub mod watch;
 pub mod why;
 
 pub use clock::Clock;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::sync::watch;
+use toolbox_engine::watch;
 use toolbox_engine::{FailureVerdict, Why};
 
 use super::{Hub, lock};

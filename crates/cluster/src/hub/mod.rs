@@ -149,7 +149,7 @@ impl Watched {
     }
 
     /// Grows with every change; for those inside that wait without a step.
-    pub(crate) fn subscribe(&self) -> tokio::sync::watch::Receiver<u64> {
+    pub(crate) fn subscribe(&self) -> toolbox_engine::watch::Receiver<u64> {
         self.running.start();
         self.running.feed.version.subscribe()
     }

@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::watch;
 use futures::future::{join_all, select_all};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::runner::drive;

@@ -95,7 +95,7 @@ async fn fail_fast_stops_the_independent_branches() {
 #[tokio::test(start_paused = true)]
 async fn a_deadline_quotes_the_last_reason_and_takes_a_diagnosis() {
     let mut plan = Plan::new("test");
-    let (_sender, receiver) = tokio::sync::watch::channel(0);
+    let (_sender, receiver) = crate::watch::channel(0);
     let _wait: Out<()> =
         plan.step(StepSpec::wait("w", "waits", Duration::from_secs(600)).named("thing"), (), |cx, ()| async move {
             cx.diagnose_with(|| async { vec![crate::why::Evidence { label: "log".into(), text: "tail".into() }] });
@@ -179,7 +179,7 @@ async fn a_stop_ends_running_steps_and_gives_finalizers_the_grace_time() {
 #[tokio::test(start_paused = true)]
 async fn the_runs_own_deadline_quotes_the_reason_and_leaves_finalizers_their_time() {
     let mut plan = Plan::new("test");
-    let (_sender, receiver) = tokio::sync::watch::channel(0);
+    let (_sender, receiver) = crate::watch::channel(0);
     let _wait: Out<()> = plan.step(StepSpec::wait("w", "waits", Duration::from_secs(6000)), (), |cx, ()| async move {
         let why = Why::waiting(ObjectRef::thing("Pod", "p"), "slow", "is slow");
         let () = cx.wait(Changes::of(receiver), || Verdict::<()>::Pending(why.clone())).await?;

@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use http::Response;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use tokio::sync::watch;
+use toolbox_engine::watch;
 use toolbox_engine::Clock;
 use tower::BoxError;
 

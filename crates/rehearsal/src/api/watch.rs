@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use http::Response;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use toolbox_engine::watch;
 use tower::BoxError;
 
 use super::{

@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use tokio::sync::watch;
+use toolbox_engine::watch;
 use toolbox_engine::Clock;
 
 use crate::api::ApiError;

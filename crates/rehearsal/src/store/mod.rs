@@ -15,7 +15,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::sync::watch;
+use toolbox_engine::watch;
 
 use self::{
     history::{Change, ChangeKind, History},
