@@ -171,6 +171,11 @@ impl Stack {
         self.dir.kubeconfig_without_rights()
     }
 
+    /// The administrator's bearer token, for kubeconfigs of a test's own.
+    pub fn token(&self) -> &'static str {
+        crate::supervise::ADMIN_TOKEN
+    }
+
     /// One log file per program.
     pub fn logs(&self) -> PathBuf {
         self.dir.logs()

@@ -23,7 +23,7 @@ use crate::state::{Dir, State};
 use crate::{keeper, standin};
 pub(crate) use objects::{Applier, resource};
 pub(crate) use parts::Part;
-pub(crate) use pki::{ACCOUNT, account};
+pub(crate) use pki::{ACCOUNT, ADMIN_TOKEN, account};
 pub(crate) use root::PrivateRoot;
 pub(crate) use shared::{Shared, say, until};
 

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::state::Dir;
 
 /// Bearer token of the administrator, for programs that need one.
-const ADMIN_TOKEN: &str = "stack-admin";
+pub(crate) const ADMIN_TOKEN: &str = "sha256~stack-admin-Zk3vT9";
 const NO_RIGHTS_TOKEN: &str = "stack-no-rights";
 /// Port of the API server in its own network.
 pub(super) const API_PORT: u16 = 6443;
