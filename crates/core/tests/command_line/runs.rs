@@ -90,8 +90,7 @@ fn a_runs_own_deadline_says_what_it_was_waiting_for() {
     let world = World::new();
     let run = world.run(&["rehearse", "demo", "wait-forever", "--run-deadline", "5m"]);
     run.assert(5);
-    let error =
-        "error: Pod/default/godot: the run's deadline of 5m came while it waited: has not come\n";
+    let error = "error: Pod/default/godot: the run's deadline of 5m came while it waited: has not come\n";
     assert!(run.err.contains(error), "{}", run.err);
     assert!(run.err.contains("ok       demo.capture: looked around"), "{}", run.err);
 }

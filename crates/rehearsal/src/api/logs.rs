@@ -11,8 +11,8 @@ use futures::{StreamExt, stream};
 use http::Response;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use toolbox_engine::watch;
 use toolbox_engine::Clock;
+use toolbox_engine::watch;
 use tower::BoxError;
 
 use super::{

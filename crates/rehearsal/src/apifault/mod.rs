@@ -7,8 +7,8 @@ use std::{
 };
 
 use jiff::Timestamp;
-use toolbox_engine::watch;
 use toolbox_engine::Clock;
+use toolbox_engine::watch;
 
 use crate::api::ApiError;
 

@@ -251,7 +251,7 @@ impl Kubelet {
             return Ok(());
         }
         // Operators of later versions begin their log like this; this one does not say what it is.
-        crilog::append(&self.log(uid), &["version: 1.11.1 (run by the stack in place of the image)"])?;
+        crilog::append(&self.log(uid), &["INFO\tsetup\tversion: 1.11.1 (run by the stack in place of the image)"])?;
         let (metrics, health) = (self.port(), self.port());
         let part = self.part("gpu-operator", pod, uid)?;
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("any");
