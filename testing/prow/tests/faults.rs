@@ -33,9 +33,12 @@ async fn seen(
     let _: Out<()> = plan.step(spec, (), move |cx, ()| async move {
         let watched = cluster.watch(query);
         cx.wait(watched.changes(), || {
-            watched.judge(|objects| match objects.iter().any(&fits) {
-                true => Verdict::Done(()),
-                false => Verdict::Pending(Why::waiting(kinds::NODE.object(None, "x"), "not-yet", "not yet")),
+            watched.judge(|objects| {
+                if objects.iter().any(&fits) {
+                    Verdict::Done(())
+                } else {
+                    Verdict::Pending(Why::waiting(kinds::NODE.object(None, "x"), "not-yet", "not yet"))
+                }
             })
         })
         .await?;
@@ -159,7 +162,7 @@ async fn second_operator_group() {
     let ran = tokio::select! {
         biased;
         ran = job(&rehearsed) => ran,
-        _ = async {
+        () = async {
             seen(observer, &rehearsed, query, failed).await;
             tokio::time::sleep(Duration::from_secs(1)).await;
             // The run must know by now; captures may follow.

@@ -11,16 +11,16 @@ fn tbx(home: &Path, words: &[&str]) -> Output {
         .env_clear()
         .envs([("HOME", home), ("TMPDIR", home), ("PATH", home)])
         .output()
-        .unwrap()
+        .expect("tbx can be started")
 }
 
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    String::from_utf8(bytes.to_vec()).expect("tbx writes UTF-8")
 }
 
 /// Help without the options that every verb has.
 fn help(words: &[&str]) -> String {
-    let home = tempfile::tempdir().unwrap();
+    let home = tempfile::tempdir().expect("a temporary directory");
     let output = tbx(home.path(), &[words, &["-h"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let help = text(&output.stdout);
