@@ -32,7 +32,7 @@ async fn undisturbed() -> (f64, BTreeMap<String, Value>) {
     let started = rehearsed.clock.elapsed();
     let done = job(&rehearsed, dir.path(), &[]).await;
     assert_eq!(done.exit, Exit::Done, "{}", done.said);
-    let seconds = (rehearsed.clock.elapsed() - started).as_secs_f64();
+    let seconds = rehearsed.clock.elapsed().saturating_sub(started).as_secs_f64();
     tokio::time::sleep(Duration::from_secs(60)).await;
     (seconds, rehearsed.snapshot())
 }
