@@ -85,7 +85,7 @@ fn a_newer_version_is_an_upgrade_and_everything_else_is_refused() {
         subscription("nvidia-gpu-operator", "certified-operators", "v1.10", Some("gpu-operator-certified.v1.10.1"));
     match existing(&old, &wish(Some("stable"), None), None) {
         Existing::Upgrade(_, text) => {
-            assert_eq!(text, "gpu-operator-certified.v1.10.1 is upgraded to gpu-operator-certified.v1.11.0")
+            assert_eq!(text, "gpu-operator-certified.v1.10.1 is upgraded to gpu-operator-certified.v1.11.0");
         }
         other => panic!("{other:?}"),
     }
@@ -167,7 +167,7 @@ fn a_plan_of_another_subscription_or_of_an_earlier_life_is_not_ours() {
     let mut there = subscription("openshift-operators", "certified-operators", "v1.10", None).value().clone();
     there["metadata"]["uid"] = json!("uid-of-another-life");
     let old = plan("install-old", 5, &[wanted]);
-    let choice = |there: &serde_json::Value| choose_plan(&[old.clone()], &Object::new(there.clone()), wanted);
+    let choice = |there: &serde_json::Value| choose_plan(std::slice::from_ref(&old), &Object::new(there.clone()), wanted);
     assert_eq!(choice(&there), PlanChoice::None);
     there["status"] = json!({"installPlanRef": {"name": "install-old", "uid": "uid-of-an-older-plan"}});
     assert_eq!(choice(&there), PlanChoice::None);
