@@ -142,7 +142,7 @@ async fn stops_when_asked(bench: &mut Bench, signal: &str, code: i32) -> Result<
     ensure!(asked.elapsed().as_secs() < 20, "it took {:?} to stop", asked.elapsed());
     let summary = run.summary()?;
     ensure!(summary["exit_code"] == code && summary["result"] == "interrupted", "{summary:#}");
-    ensure!(summary["leftovers"].as_array().is_some_and(|left| left.is_empty()), "{:#}", summary["leftovers"]);
+    ensure!(summary["leftovers"].as_array().is_some_and(Vec::is_empty), "{:#}", summary["leftovers"]);
     let capture = run.part("gpu_operator__capture_deployment_state", "capture.json")?;
     let capture: Value = serde_json::from_str(&capture)?;
     ensure!(capture["files"].as_array().is_some_and(|files| files.len() > 20), "{capture:#}");

@@ -256,11 +256,11 @@ impl Run {
     pub(crate) fn first_lines(&self) -> String {
         let mut text = format!("run directory {}\n", self.dir.display());
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
-            text.push_str(&format!("  {}\n", entry.file_name().to_string_lossy()));
+            text.extend(["  ", &*entry.file_name().to_string_lossy(), "\n"]);
         }
         let summary = fs::read_to_string(self.dir.join("summary.json")).unwrap_or_default();
         for line in summary.lines().take(30) {
-            text.push_str(&format!("  {line}\n"));
+            text.extend(["  ", line, "\n"]);
         }
         let lines: Vec<&str> = self.stderr.lines().collect();
         text.push_str(&lines[lines.len().saturating_sub(40)..].join("\n"));
