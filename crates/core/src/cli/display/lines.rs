@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use toolbox_engine::Exit;
 use toolbox_engine::event::{Ended, Event, PlannedStep, Stamped};
 use toolbox_engine::plan::show_duration;
 
@@ -12,6 +13,8 @@ use super::Paint;
 pub(super) struct Lines {
     paint: Paint,
     steps: BTreeMap<String, Known>,
+    /// Whether the run only asks a question, so that no is an answer and no failure.
+    pub(super) probe: bool,
 }
 
 struct Known {
@@ -29,6 +32,7 @@ enum Word {
     Fine,
     Skipped,
     Failed,
+    No,
     Stopped,
     Note,
     Warning,
@@ -42,6 +46,7 @@ impl Word {
             Word::Fine => "ok",
             Word::Skipped => "skipped",
             Word::Failed => "FAILED",
+            Word::No => "no",
             Word::Stopped => "stopped",
             Word::Note => "note",
             Word::Warning => "warning",
@@ -56,7 +61,7 @@ pub(crate) fn show(seconds: f64) -> String {
 
 impl Lines {
     pub(super) fn new(paint: Paint) -> Self {
-        Self { paint, steps: BTreeMap::new() }
+        Self { paint, steps: BTreeMap::new(), probe: false }
     }
 
     /// A step's title.
@@ -130,6 +135,9 @@ impl Lines {
             Ended::Changed { what } => self.line(t, Word::Changed, Some(step), &timed(what)),
             Ended::AlreadySo { what } => self.line(t, Word::Fine, Some(step), &timed(what)),
             Ended::Skipped { reason } => self.line(t, Word::Skipped, Some(step), reason),
+            Ended::Failed { why } if self.probe && why.exit == Exit::Failed => {
+                self.line(t, Word::No, Some(step), &timed(&why.to_string()))
+            }
             Ended::Failed { why } => self.line(t, Word::Failed, Some(step), &timed(&why.to_string())),
             Ended::Stopped => {
                 let text = timed("was running when the run was stopped");
@@ -156,7 +164,7 @@ impl Lines {
         let word = match word {
             Word::Waits => self.paint.busy(&padded),
             Word::Changed => self.paint.good(&padded),
-            Word::Fine | Word::Skipped | Word::Note => self.paint.faint(&padded),
+            Word::Fine | Word::No | Word::Skipped | Word::Note => self.paint.faint(&padded),
             Word::Failed => self.paint.bad(&padded),
             Word::Stopped | Word::Warning => self.paint.odd(&padded),
         };

@@ -48,6 +48,11 @@ impl Display {
         Self { state: Mutex::new(state), redactor }
     }
 
+    /// From now on a failed step is an answer: the run only asks a question.
+    pub(crate) fn asks(&self) {
+        self.lock().lines.probe = true;
+    }
+
     /// One line that belongs to no step.
     pub(crate) fn say(&self, line: &str) {
         let line = self.redactor.text(line);

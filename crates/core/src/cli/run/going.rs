@@ -9,10 +9,9 @@ use futures::FutureExt;
 use toolbox_cluster::Cluster;
 use toolbox_engine::event::{Event, Reporter, Role, Stamped};
 use toolbox_engine::plan::{self, Effect, RunOptions, StepSpec};
-use toolbox_engine::run::StepState;
 use toolbox_engine::{Exit, ObjectRef, Plan, Report, RunDir, Step, Why};
 
-use super::cause::RunCause;
+use super::bug::Bug;
 use super::{Context, Finished, Stage};
 use crate::cli::checks;
 use crate::cli::display::{Display, Ending};
@@ -56,7 +55,7 @@ impl Going<'_> {
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().cloned();
                 let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-                let cause = RunCause::Bug(text.unwrap_or_default());
+                let cause = Bug(text.unwrap_or_default());
                 let why = Why::new(ObjectRef::thing("program", self.context.program), &cause);
                 self.finish(Exit::Bug, Some(why), None, false)
             }
@@ -85,30 +84,16 @@ impl Going<'_> {
             Err(why) => return self.unprepared(why, signals),
         };
         let probe = plan.is_probe();
+        if probe {
+            self.display.asks();
+        }
         let outcome = self.run(plan, &cluster, lease, signals).await;
         let traffic = cluster.traffic();
         self.tell(Event::Traffic { requests: traffic.requests, watch_events: traffic.watch_events });
         if let Some(seconds) = self.floor {
             self.tell(Event::Floor { seconds });
         }
-        let why = outcome.why.or_else(|| (outcome.exit == Exit::TimedOut).then(|| self.deadline()));
-        self.finish(outcome.exit, why, outcome.report, probe)
-    }
-
-    /// The run's own deadline came, and no step had failed.
-    fn deadline(&self) -> Why {
-        let record = self.run.record();
-        let stopped = record.steps.iter().filter(|step| step.state == StepState::Stopped);
-        let whys: Vec<&Why> = stopped.filter_map(|step| step.why.as_ref()).collect();
-        let waited = whys.first().map(|why| why.cause.clone());
-        let cause = RunCause::Deadline { limit: self.context.globals.run_deadline.unwrap_or_default(), waited };
-        let object =
-            whys.first().map_or_else(|| ObjectRef::thing("run", self.name.to_string()), |why| why.object.clone());
-        let mut why = Why::new(object, &cause);
-        for also in whys.iter().skip(1) {
-            why = why.with("also waited", also.to_string());
-        }
-        why
+        self.finish(outcome.exit, outcome.why, outcome.report, probe)
     }
 
     /// Something was wrong, or a signal came, before anything was done.

@@ -1,6 +1,6 @@
 //! The way of a verb: connect, say what was found, check the rights, take the lease, run, take back, sum up.
 
-mod cause;
+mod bug;
 mod going;
 
 use std::future::Future;
