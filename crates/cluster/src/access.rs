@@ -181,7 +181,7 @@ mod tests {
     use toolbox_engine::plan::Act;
 
     #[test]
-    fn an_apply_needs_create_without_a_name_and_patch_with_it() {
+    fn an_apply_needs_create_without_a_name_and_get_and_patch_with_it() {
         let effects = [
             Effect::on(Act::Apply, &kinds::SUBSCRIPTION, Some("ns"), "nfd"),
             Effect::on(Act::Apply, &kinds::SUBSCRIPTION, Some("ns"), "nfd"),
@@ -193,6 +193,7 @@ mod tests {
             [
                 "create subscriptions.operators.coreos.com in ns",
                 "get pods/log in ns",
+                "get subscriptions.operators.coreos.com nfd in ns",
                 "patch subscriptions.operators.coreos.com nfd in ns",
             ]
         );

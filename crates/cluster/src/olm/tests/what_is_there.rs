@@ -167,7 +167,8 @@ fn a_plan_of_another_subscription_or_of_an_earlier_life_is_not_ours() {
     let mut there = subscription("openshift-operators", "certified-operators", "v1.10", None).value().clone();
     there["metadata"]["uid"] = json!("uid-of-another-life");
     let old = plan("install-old", 5, &[wanted]);
-    let choice = |there: &serde_json::Value| choose_plan(std::slice::from_ref(&old), &Object::new(there.clone()), wanted);
+    let choice =
+        |there: &serde_json::Value| choose_plan(std::slice::from_ref(&old), &Object::new(there.clone()), wanted);
     assert_eq!(choice(&there), PlanChoice::None);
     there["status"] = json!({"installPlanRef": {"name": "install-old", "uid": "uid-of-an-older-plan"}});
     assert_eq!(choice(&there), PlanChoice::None);
