@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, LogParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
@@ -15,6 +15,9 @@ use crate::crilog;
 use crate::supervise::say;
 
 const STEPS: u32 = 10;
+
+/// How long a log may take to be readable.
+const LOG_LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) async fn burn(client: Client, pod: Pod, log: PathBuf, faulty: bool) {
     if let Err(error) = run(&client, &pod, &log, faulty).await {
@@ -37,7 +40,25 @@ async fn run(client: &Client, pod: &Pod, log: &Path, faulty: bool) -> Result<()>
     }
     let verdict = if faulty { "\tGPU 0: FAULTY" } else { "\tGPU 0: OK" };
     crilog::append(log, &["Killing processes.. done", "", "Tested 1 GPUs:", verdict])?;
+    readable(client, pod).await?;
     finish(client, pod).await
+}
+
+/// A kubelet that has run a pod has its log. The program that plays the kubelet learns of it by a watch of its own,
+/// which takes some seconds to come back after the API server was away.
+async fn readable(client: &Client, pod: &Pod) -> Result<()> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+    let read = LogParams { tail_lines: Some(1), ..LogParams::default() };
+    let limit = tokio::time::Instant::now() + LOG_LIMIT;
+    loop {
+        match pods.logs(&pod.name_any(), &read).await {
+            Ok(_) => return Ok(()),
+            Err(error) if tokio::time::Instant::now() > limit => {
+                return Err(error).context("its log cannot be read");
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(250)).await,
+        }
+    }
 }
 
 /// `GPU_BURN_TIME`, as the pod has it.

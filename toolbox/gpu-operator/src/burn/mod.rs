@@ -253,7 +253,7 @@ async fn burn_one(cx: &StepCx, cluster: &Cluster, node: &BurnNode, pod: &Object)
     let ended = cx
         .wait(watched.changes().or_after(LOOK_AGAIN), || watched.judge(|pods| judged.look(pods, clock.now())))
         .await?;
-    let log = read_log(cluster, &name, &ended).await;
+    let log = read_log(cx, cluster, &name, &ended).await;
     let log = match log {
         Ok(log) => log,
         Err(problem) => return Err(Why::new(pod.refer(), &BurnCause::NoLog { problem })),
@@ -272,11 +272,12 @@ async fn burn_one(cx: &StepCx, cluster: &Cluster, node: &BurnNode, pod: &Object)
     }
 }
 
-/// The log with its end; one more try, since a node's kubelet answers late at times.
-async fn read_log(cluster: &Cluster, pod: &str, ended: &Object) -> Result<String, String> {
+/// The log with its end; tried again for a moment, since a node's kubelet answers late at times.
+async fn read_log(cx: &StepCx, cluster: &Cluster, pod: &str, ended: &Object) -> Result<String, String> {
     let options = LogOptions { tail_lines: Some(LOG_LINES), ..LogOptions::default() };
     let mut problem = String::new();
-    for _ in 0..2 {
+    for pause in [0, 1, 2, 4, 8] {
+        cx.clock().sleep(Duration::from_secs(pause)).await;
         match cluster.log(BURN_NAMESPACE, pod, Some(CONTAINER), &options).await {
             Ok(log) if !log.trim().is_empty() => return Ok(log),
             Ok(_) => "it is empty".clone_into(&mut problem),
