@@ -101,6 +101,12 @@ fn labels_step(plan: &mut Plan, cluster: &Cluster, gone: Out<()>) -> Out<()> {
     })
 }
 
+/// Says that labels are left, since whoever asks for GPU nodes next takes them for live ones.
+fn labels_left(nodes: &[Object]) -> Option<String> {
+    let labelled = nodes.iter().filter(|node| without_labels(node).is_some()).count();
+    (labelled > 0).then(|| format!("NFD's labels on {labelled} nodes (--remove-labels takes them away)"))
+}
+
 /// The merge patch that takes every label with NFD's prefix away, and its annotations about them.
 fn without_labels(node: &Object) -> Option<Value> {
     const ANNOTATIONS: &str = "nfd.node.kubernetes.io/";
@@ -128,17 +134,20 @@ impl Verb for UndeploySpec {
     fn plan(self: Box<Self>, env: &VerbEnv) -> Result<Plan, Why> {
         let mut plan = Plan::new("nfd_operator undeploy_from_operatorhub");
         let undeployed = steps(&mut plan, &env.cluster, &self, After::nothing());
+        let cluster = env.cluster.clone();
         let answer = plan.step(
-            StepSpec::ask("nfd.answer", "what stays"),
+            StepSpec::ask("nfd.answer", "what stays").does(Effect::any(Act::Read, &kinds::NODE, None)),
             (undeployed.found, undeployed.gone),
             |_, (found, _)| async move {
                 let text =
                     if found.is_empty() { "NFD was not installed".to_owned() } else { "NFD is removed".to_owned() };
-                let lines =
-                    std::iter::once(text.clone()).chain(found.stays.iter().map(|what| format!("stays: {what}")));
+                let nodes = cluster.list(&Query::all(&kinds::NODE)).await?;
+                let mut stays = found.stays.clone();
+                stays.extend(labels_left(&nodes));
+                let lines = std::iter::once(text.clone()).chain(stays.iter().map(|what| format!("stays: {what}")));
                 let report = Report {
                     text: lines.collect::<Vec<_>>().join("\n"),
-                    json: json!({"found": *found, "stays": found.stays}),
+                    json: json!({"found": *found, "stays": stays}),
                 };
                 Ok(Step::AlreadySo(report, text))
             },
@@ -160,6 +169,12 @@ mod tests {
             without_labels(&node).unwrap()["metadata"]["labels"],
             json!({"feature.node.kubernetes.io/pci-10de.present": null})
         );
-        assert_eq!(without_labels(&Object::new(json!({"metadata": {"labels": {"a": "b"}}}))), None);
+        let bare = Object::new(json!({"metadata": {"labels": {"a": "b"}}}));
+        assert_eq!(without_labels(&bare), None);
+        assert_eq!(
+            labels_left(&[node, bare.clone()]).unwrap(),
+            "NFD's labels on 1 nodes (--remove-labels takes them away)"
+        );
+        assert_eq!(labels_left(&[bare]), None);
     }
 }

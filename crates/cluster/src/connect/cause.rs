@@ -57,7 +57,7 @@ impl Cause for ConnectCause {
             }
             ConnectCause::NoneThere { files } => match &files[..] {
                 [] => "names no file".to_owned(),
-                [_] => "does not exist".to_owned(),
+                [file] => format!("{file} does not exist"),
                 files => format!("none of its files exists: {}", list(files)),
             },
             ConnectCause::Unreadable { problem } => format!("cannot be read: {problem}"),

@@ -72,7 +72,7 @@ async fn a_kubeconfig_that_is_named_is_the_only_source() {
     let missing = [&pod[..], &[("KUBECONFIG", "/nowhere/kubeconfig")]].concat();
     let why = info(&options(&missing)).unwrap_err();
     assert_eq!(why.exit, Exit::Configuration);
-    assert_eq!(why.to_string(), "variable/KUBECONFIG: does not exist");
+    assert_eq!(why.to_string(), "variable/KUBECONFIG: /nowhere/kubeconfig does not exist");
     let cut = write(dir.path(), "cut", "apiVersion: v1\nusers: [{name: a, user: {token: s3cret");
     let why = info(&options(&[&pod[..], &[("KUBECONFIG", &cut)]].concat())).unwrap_err();
     assert_eq!(why.code, "kubeconfig-malformed");
