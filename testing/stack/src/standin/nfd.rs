@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use crate::supervise::{Applier, resource, say};
 
+/// Seconds after which a master has seen everything there was when it started.
+const SETTLES_S: i64 = 3;
+
 /// Works like the operator as long as its pod runs.
 pub(super) async fn operate(client: Client, namespace: String) {
     let kind = resource("nfd.openshift.io/v1", "NodeFeatureDiscovery");
@@ -48,7 +51,8 @@ async fn reconcile(client: &Client, instances: &Api<DynamicObject>, instance: &D
     if master.is_none() {
         applier.apply(&operand(instance, &namespace, "Deployment", "nfd-master")).await?;
     }
-    if worker.is_none() {
+    // The master misses features that are announced while it starts, and looks again only an hour later.
+    if worker.is_none() && master.as_ref().is_some_and(|master| settled(master, jiff::Timestamp::now())) {
         applier.apply(&operand(instance, &namespace, "DaemonSet", "nfd-worker")).await?;
     }
     let master_ready =
@@ -58,6 +62,14 @@ async fn reconcile(client: &Client, instances: &Api<DynamicObject>, instance: &D
             && status.number_available.unwrap_or_default() == status.desired_number_scheduled
     });
     report(instances, instance, master_ready && worker_ready).await
+}
+
+/// Whether the master has been available for some seconds.
+fn settled(master: &Deployment, now: jiff::Timestamp) -> bool {
+    let conditions = master.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let available = conditions.into_iter().find(|one| one.type_ == "Available" && one.status == "True");
+    let since = available.and_then(|one| one.last_transition_time.as_ref());
+    since.is_some_and(|since| now.duration_since(since.0).as_secs() >= SETTLES_S)
 }
 
 async fn report(instances: &Api<DynamicObject>, instance: &DynamicObject, ready: bool) -> Result<()> {
