@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::supervise::{Applier, resource, say};
 
-/// Seconds after which a master has seen everything there was when it started.
+/// Seconds that a master is given before the workers start.
 const SETTLES_S: i64 = 3;
 
 /// Works like the operator as long as its pod runs.
@@ -51,7 +51,7 @@ async fn reconcile(client: &Client, instances: &Api<DynamicObject>, instance: &D
     if master.is_none() {
         applier.apply(&operand(instance, &namespace, "Deployment", "nfd-master")).await?;
     }
-    // The master misses features that are announced while it starts, and looks again only an hour later.
+    // Nodes stayed without labels at times when both started together; this order alone does not rule it out.
     if worker.is_none() && master.as_ref().is_some_and(|master| settled(master, jiff::Timestamp::now())) {
         applier.apply(&operand(instance, &namespace, "DaemonSet", "nfd-worker")).await?;
     }
