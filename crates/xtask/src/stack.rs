@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use testing_stack::{Fault, Options, Phase, Stack, Status, Supervise, Version};
+use testing_stack::{Extent, Fault, Options, Phase, Stack, Status, Supervise, Version};
 
 /// Starts and stops the real stack: a control plane and operators as processes on this machine.
 #[derive(clap::Args)]
@@ -19,7 +19,14 @@ pub(crate) struct StackArgs {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Builds what is missing, starts what does not run, waits until everything is ready.
-    Up,
+    Up {
+        /// Which Kubernetes: 1.24 holds the whole GPU flow, 1.34 everything but the GPU Operator.
+        #[arg(long, value_parser = version, default_value = "1.24")]
+        kubernetes: Version,
+        /// Kubernetes and kwok only: no OLM, no machines, no operators.
+        #[arg(long)]
+        control_plane: bool,
+    },
     /// Stops everything and removes its files.
     Down {
         /// Leave the log files.
@@ -28,7 +35,7 @@ enum Command {
     },
     /// Says what runs; ends with 1 when the stack is not ready.
     Status,
-    /// Prints the line that points KUBECONFIG at the stack: `eval "$(cargo xtask stack env)"`.
+    /// Prints the lines that point KUBECONFIG at the stack and put its `kubectl` first: `eval "$(cargo xtask stack env)"`.
     Env {
         /// For the user who may do nothing.
         #[arg(long)]
@@ -69,6 +76,14 @@ enum Action {
     Kill,
 }
 
+fn version(text: &str) -> Result<Version, String> {
+    match text {
+        "1.24" => Ok(Version::V1_24),
+        "1.34" => Ok(Version::V1_34),
+        _ => Err("there are 1.24 and 1.34".into()),
+    }
+}
+
 fn fault(text: &str) -> Result<Fault, String> {
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
     let whole =
@@ -95,7 +110,9 @@ pub(crate) fn run(args: StackArgs) -> Result<()> {
 
 async fn outside(name: &str, command: Command) -> Result<()> {
     match command {
-        Command::Up => up(name).await,
+        Command::Up { kubernetes, control_plane } => {
+            up(name, kubernetes, if control_plane { Extent::ControlPlane } else { Extent::Everything }).await
+        }
         Command::Down { keep_logs } => {
             let started = Instant::now();
             if let Some(logs) = Stack::down(name, keep_logs).await? {
@@ -114,6 +131,9 @@ async fn outside(name: &str, command: Command) -> Result<()> {
             let stack = find(name)?;
             let path = if without_rights { stack.kubeconfig_without_rights() } else { stack.kubeconfig() };
             result(&format!("export KUBECONFIG={}", path.display()));
+            if let Some(dir) = stack.kubectl()?.parent() {
+                result(&format!("export PATH={}:$PATH", dir.display()));
+            }
             Ok(())
         }
         Command::Fault { clear, fault } => {
@@ -132,12 +152,13 @@ async fn outside(name: &str, command: Command) -> Result<()> {
     }
 }
 
-async fn up(name: &str) -> Result<()> {
+async fn up(name: &str, version: Version, extent: Extent) -> Result<()> {
     let started = Instant::now();
     let program = std::env::current_exe().context("cannot tell which program this is")?;
     let stack = Stack::up(Options {
         name: name.to_owned(),
-        version: Version::default(),
+        version,
+        extent,
         supervisor: vec![program.into(), "stack".into(), "supervise".into()],
         tied: false,
         patience: Duration::from_secs(300),

@@ -17,11 +17,13 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     // Binaries first: tests that spawn them must find the present ones.
     cargo::cargo(&["build", "--workspace", "--bins", "--locked"])?;
     cargo::cargo(&["test", "--workspace", "--exclude", "testing-e2e", "--locked"])?;
+    // What compares the rehearsal with real servers has a half that needs none.
+    cargo::cargo(&["test", "--package", "testing-e2e", "--lib", "--test", "rehearsal", "--locked"])?;
     if args.quick {
         cargo::say("left out: the tests on the real stack (cargo xtask test runs them)");
         return Ok(());
     }
-    for suite in ["stack", "tools", "flow"] {
+    for suite in ["facts", "stack", "tools", "flow"] {
         real_stack(suite)?;
     }
     Ok(())

@@ -1,4 +1,13 @@
-//! Tests of the tools on the real stack: one per flow, in `tests/`.
+//! What is shared by the tests of the tools on the real stack, and by those that compare the rehearsal with it.
 //!
-//! They run under `cargo xtask test`, one after the other, and not under `cargo xtask test --quick`. Each brings
-//! up a stack of its own with `testing_stack::Stack::up(Options::test(NAME))`, which ends with the test's process.
+//! * [`Target`]: one way to ask either the rehearsal or a real API server.
+//! * [`facts`]: what the tools rely on, one small test each, run against every target.
+//!
+//! Tests on the real stack are in `tests/` and run under `cargo xtask test`, one after the other, not under
+//! `cargo xtask test --quick`. Each brings up a stack of its own with `testing_stack::Stack::up(Options::test(NAME))`,
+//! which ends with the test's process. `tests/rehearsal.rs` needs no stack.
+
+pub mod facts;
+mod target;
+
+pub use target::{Answer, Ask, Events, Target};

@@ -10,6 +10,9 @@
 //! The GPU Operator's program is 1.11.1, whichever 1.11 bundle is installed. For older bundles no program runs:
 //! their CSV succeeds and their ClusterPolicy can be made, and nothing reconciles it.
 //!
+//! Kubernetes is 1.24.17 or 1.34.4 ([`Version`]); the GPU Operator runs on the first only. With
+//! [`Extent::ControlPlane`] there is Kubernetes, kwok and nothing else.
+//!
 //! From a shell: `cargo xtask stack up`, `eval "$(cargo xtask stack env)"`, `cargo xtask stack down`. From a test:
 //!
 //! ```no_run
@@ -39,7 +42,7 @@ mod state;
 mod supervise;
 mod yaml;
 
-pub use build::Version;
+pub use build::{Extent, Version};
 pub use control::{Fault, PartStatus, Phase, Status};
 pub use stack::{Options, Stack};
 pub use supervise::{Supervise, supervise};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::build::{self, Built, Version};
+use crate::build::{self, Built, Extent, Version};
 use crate::control::{Fault, Phase, Request, Status, ask};
 use crate::keeper::BUILT;
 use crate::paths;
@@ -21,6 +21,8 @@ pub struct Options {
     pub name: String,
     /// Which control plane it runs.
     pub version: Version,
+    /// How much of it runs.
+    pub extent: Extent,
     /// Program and arguments that end in [`supervise`](crate::supervise). Empty: `stackd` of this workspace, built first.
     pub supervisor: Vec<OsString>,
     /// Whether the stack ends with the process that brought it up.
@@ -37,6 +39,7 @@ impl Options {
         Self {
             name: format!("{name}-{}", std::process::id()),
             version: Version::default(),
+            extent: Extent::default(),
             supervisor: Vec::new(),
             tied: true,
             patience: Duration::from_secs(300),
@@ -57,8 +60,8 @@ pub struct Stack {
 impl Stack {
     /// Builds what is missing, starts what does not run, and waits until everything is ready.
     pub async fn up(options: Options) -> Result<Self> {
-        let (version, progress) = (options.version, options.progress);
-        let built = tokio::task::spawn_blocking(move || build::build(version, &progress)).await??;
+        let (version, extent, progress) = (options.version, options.extent, options.progress);
+        let built = tokio::task::spawn_blocking(move || build::build(version, extent, &progress)).await??;
         let dir = Dir::new(paths::state_dir(&options.name));
         let parent = dir.path().parent().context("the state folder has a parent")?;
         fs::create_dir_all(parent).with_context(|| format!("cannot create `{}`", parent.display()))?;
@@ -66,7 +69,18 @@ impl Stack {
         let _lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await??;
 
         let stack = match State::read(&dir) {
-            Some(state) if state.alive() => Self { name: options.name.clone(), dir, state, keeper: None },
+            Some(state) if state.alive() => {
+                let built = &state.built;
+                if (built.version, built.extent) != (options.version, options.extent) {
+                    bail!(
+                        "a stack `{}` is up already, and it is another one (Kubernetes {}, {:?}): take it down first",
+                        options.name,
+                        built.version.git_version(),
+                        built.extent
+                    );
+                }
+                Self { name: options.name.clone(), dir, state, keeper: None }
+            }
             leftover => {
                 remove_leftovers(&dir, leftover, false).await?;
                 Self::start(&options, dir, built).await?
@@ -169,6 +183,11 @@ impl Stack {
     /// Kubeconfig of a user who is known to the API server and may do nothing.
     pub fn kubeconfig_without_rights(&self) -> PathBuf {
         self.dir.kubeconfig_without_rights()
+    }
+
+    /// The `kubectl` that was built along, of version 1.34.
+    pub fn kubectl(&self) -> Result<PathBuf> {
+        self.state.built.binary("kubectl")
     }
 
     /// The administrator's bearer token, for kubeconfigs of a test's own.

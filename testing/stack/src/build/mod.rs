@@ -47,6 +47,17 @@ impl Version {
     }
 }
 
+/// How much of the stack runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Extent {
+    /// Everything.
+    #[default]
+    Everything,
+    /// etcd, the API server, its controllers, the scheduler and kwok: for questions to Kubernetes itself.
+    ControlPlane,
+}
+
+const PLAIN: &str = "-s -w";
 const KUBERNETES: &[&str] = &["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
 /// One `go build`: packages of one module that are built with the same flags.
@@ -61,10 +72,15 @@ struct Set {
     ldflags: String,
 }
 
-fn sets(version: Version) -> Vec<Set> {
-    const PLAIN: &str = "-s -w";
-    let olm = "github.com/operator-framework/operator-lifecycle-manager/cmd";
-    let nfd = "sigs.k8s.io/node-feature-discovery/cmd";
+fn sets(version: Version, extent: Extent) -> Vec<Set> {
+    let mut sets = control_plane_sets(version);
+    if extent == Extent::Everything {
+        sets.extend(operator_sets());
+    }
+    sets
+}
+
+fn control_plane_sets(version: Version) -> Vec<Set> {
     vec![
         Set {
             module: version.module(),
@@ -87,6 +103,20 @@ fn sets(version: Version) -> Vec<Set> {
             tags: "",
             ldflags: PLAIN.into(),
         },
+        Set {
+            module: "main",
+            name: "kubectl",
+            packages: vec![("k8s.io/kubernetes/cmd/kubectl".into(), "kubectl")],
+            tags: "",
+            ldflags: kubernetes_ldflags(Version::V1_34),
+        },
+    ]
+}
+
+fn operator_sets() -> Vec<Set> {
+    let olm = "github.com/operator-framework/operator-lifecycle-manager/cmd";
+    let nfd = "sigs.k8s.io/node-feature-discovery/cmd";
+    vec![
         Set {
             module: "main",
             name: "operators",
@@ -144,6 +174,8 @@ fn kubernetes_ldflags(version: Version) -> String {
 pub(crate) struct Built {
     /// The control plane these programs make up.
     pub(crate) version: Version,
+    /// How much of the stack they are for.
+    pub(crate) extent: Extent,
     binaries: std::collections::BTreeMap<String, PathBuf>,
     /// Folders of the modules whose files are needed at run time.
     pub(crate) modules: Modules,
@@ -157,7 +189,7 @@ impl Built {
 }
 
 /// Builds what is missing and says where everything is. `say` gets one line per part that took time.
-pub(crate) fn build(version: Version, say: &dyn Fn(&str, Duration)) -> Result<Built> {
+pub(crate) fn build(version: Version, extent: Extent, say: &dyn Fn(&str, Duration)) -> Result<Built> {
     let cache = paths::cache_dir()?;
     fs::create_dir_all(&cache).with_context(|| format!("cannot create `{}`", cache.display()))?;
     // Two builds at once would do everything twice; the second waits for the first.
@@ -167,7 +199,7 @@ pub(crate) fn build(version: Version, say: &dyn Fn(&str, Duration)) -> Result<Bu
     let go = Go::find()?;
     let source = paths::go_dir();
     let mut binaries = std::collections::BTreeMap::new();
-    for set in sets(version) {
+    for set in sets(version, extent) {
         let dir = cache.join(key(&source, &set, &go)?);
         if !dir.join("complete").exists() {
             let started = Instant::now();
@@ -183,7 +215,7 @@ pub(crate) fn build(version: Version, say: &dyn Fn(&str, Duration)) -> Result<Bu
     if fresh {
         say("located module files", started.elapsed());
     }
-    Ok(Built { version, binaries, modules })
+    Ok(Built { version, extent, binaries, modules })
 }
 
 fn key(source: &Path, set: &Set, go: &Go) -> Result<String> {

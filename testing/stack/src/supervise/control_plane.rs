@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::{Api, Client};
 use tokio::net::TcpStream;
 
 use super::parts::Part;
@@ -85,9 +87,8 @@ pub(super) fn controllers(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// Nodes, and the controller of machine sets, which ends when its CRDs are not there yet.
-pub(super) fn nodes_and_machines(shared: &Shared) -> Result<()> {
-    let pki = shared.dir.join("pki");
+/// The controller of machine sets, which ends when its CRDs are not there yet.
+pub(super) fn machines(shared: &Shared) -> Result<()> {
     let kubeconfig = shared.dir.kubeconfig_inside();
     shared.parts.start(
         Part::new("machineset", shared.built.binary("machineset")?)
@@ -98,6 +99,13 @@ pub(super) fn nodes_and_machines(shared: &Shared) -> Result<()> {
             .flag("health-addr", "127.0.0.1:18083")
             .arg("--logtostderr"),
     );
+    Ok(())
+}
+
+/// What plays nodes and their kubelets.
+pub(super) fn nodes(shared: &Shared) -> Result<()> {
+    let pki = shared.dir.join("pki");
+    let kubeconfig = shared.dir.kubeconfig_inside();
     shared.parts.start(
         Part::new("kwok", shared.built.binary("kwok")?)
             .env("HOME", shared.dir.path().to_string_lossy())
@@ -112,4 +120,10 @@ pub(super) fn nodes_and_machines(shared: &Shared) -> Result<()> {
             .flag("node-lease-duration-seconds", "40"),
     );
     Ok(())
+}
+
+/// The API server comes up before its controllers do anything; who makes pods needs their account.
+pub(super) async fn accounts_ready(client: &Client) -> Result<()> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+    until("the default service account", PATIENCE, async || Ok(accounts.get_opt("default").await?.map(drop))).await
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::io::AsyncReadExt;
 
+use crate::build::Extent;
 use crate::catalog;
 use crate::control::Phase;
 use crate::state::{Dir, State};
@@ -100,10 +101,16 @@ async fn boot(shared: &Shared, port: u16) -> Result<()> {
     shared.step("API server", control_plane::api_server(shared)).await?;
     let client = crate::client::connect(&shared.dir.kubeconfig_inside()).await?;
     control_plane::controllers(shared)?;
+    if shared.built.extent == Extent::ControlPlane {
+        shared.step("CRDs and stages of kwok", objects::install_kwok(shared, &client)).await?;
+        control_plane::nodes(shared)?;
+        return shared.step("default service account", control_plane::accounts_ready(&client)).await;
+    }
 
     let catalogs = shared.step("catalog files", async { catalog::write(shared) }).await?;
     shared.step("CRDs and cluster objects", objects::install(shared, &client)).await?;
-    control_plane::nodes_and_machines(shared)?;
+    control_plane::machines(shared)?;
+    control_plane::nodes(shared)?;
     olm::start(shared, &catalogs)?;
     standin::start(shared, &client);
     shared.step("worker nodes", standin::workers_ready(&client)).await?;

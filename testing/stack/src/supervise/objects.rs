@@ -88,8 +88,16 @@ fn yaml_files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+fn kwok_crds(modules: &Modules) -> Result<Vec<Value>> {
+    let mut found = Vec::new();
+    for file in yaml_files(&modules.kwok.join("kustomize/crd/bases"))? {
+        found.extend(read(&file)?.into_iter().filter(|object| object["kind"] == "CustomResourceDefinition"));
+    }
+    Ok(found)
+}
+
 fn crds(modules: &Modules) -> Result<Vec<Value>> {
-    let mut files = yaml_files(&modules.kwok.join("kustomize/crd/bases"))?;
+    let mut files = Vec::new();
     files.extend(yaml_files(&modules.olm_api.join("crds"))?);
     let openshift = |path: &str| modules.openshift_api.join(path);
     for name in [
@@ -105,7 +113,7 @@ fn crds(modules: &Modules) -> Result<Vec<Value>> {
     ] {
         files.push(openshift(name));
     }
-    let mut found = Vec::new();
+    let mut found = kwok_crds(modules)?;
     for file in files {
         found.extend(read(&file)?.into_iter().filter(|object| object["kind"] == "CustomResourceDefinition"));
     }
@@ -132,6 +140,16 @@ fn stages(modules: &Modules) -> Result<Vec<Value>> {
     Ok(found)
 }
 
+/// What kwok needs, and nothing else.
+pub(super) async fn install_kwok(shared: &Shared, client: &Client) -> Result<()> {
+    let applier = Applier::new(client);
+    let crds = kwok_crds(&shared.built.modules)?;
+    applier.apply_all(&crds).await?;
+    established(client, &crds).await?;
+    applier.apply_all(&stages(&shared.built.modules)?).await
+}
+
+/// Everything that makes the cluster look like OpenShift on a cloud.
 pub(super) async fn install(shared: &Shared, client: &Client) -> Result<()> {
     let applier = Applier::new(client);
     let modules = &shared.built.modules;
