@@ -85,6 +85,15 @@ pub enum OlmCause {
         /// What was asked for.
         wanted: String,
     },
+    /// OLM takes an older version for the newest that can be reached.
+    NoWay {
+        /// What is installed.
+        installed: String,
+        /// What was asked for.
+        wanted: String,
+        /// The channel.
+        channel: String,
+    },
     /// The InstallPlan failed.
     PlanFailed {
         /// What OLM says.
@@ -164,6 +173,7 @@ impl Cause for OlmCause {
             OlmCause::SubscriptionDiffers { .. } => "subscription-differs",
             OlmCause::Strangers { .. } => "strangers-in-plan",
             OlmCause::WrongPlan { .. } => "wrong-plan",
+            OlmCause::NoWay { .. } => "no-upgrade-path",
             OlmCause::PlanFailed { .. } => "install-plan-failed",
             OlmCause::Unresolvable { .. } => "resolution-failed",
             OlmCause::Stale { .. } => "stale-subscription",
@@ -217,6 +227,9 @@ impl Cause for OlmCause {
             }
             OlmCause::WrongPlan { offered, wanted } => {
                 format!("OLM plans {} where {wanted} was asked for", offered.join(", "))
+            }
+            OlmCause::NoWay { installed, wanted, channel } => {
+                format!("OLM finds no upgrade from {installed} to {wanted} in channel `{channel}`")
             }
             OlmCause::PlanFailed { message } => format!("the InstallPlan failed: {message}"),
             OlmCause::Unresolvable {
@@ -282,6 +295,9 @@ impl Cause for OlmCause {
                     .to_owned()
             }
             OlmCause::WrongPlan { .. } => "ask for what OLM offers, or undeploy first".to_owned(),
+            OlmCause::NoWay { .. } => {
+                "upgrade by a channel that has the versions between, or undeploy first".to_owned()
+            }
             OlmCause::PlanFailed { .. } => {
                 "see the plan's steps in its status; undeploy before the next try".to_owned()
             }
@@ -324,6 +340,7 @@ impl Cause for OlmCause {
             | OlmCause::SubscriptionDiffers { .. }
             | OlmCause::Strangers { .. }
             | OlmCause::WrongPlan { .. }
+            | OlmCause::NoWay { .. }
             | OlmCause::OperatorGone { .. }
             | OlmCause::Ambiguous { .. } => FailureVerdict::Configuration,
             OlmCause::NoOlm

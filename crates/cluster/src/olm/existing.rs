@@ -1,9 +1,11 @@
 //! What a Subscription that is already there means for the one asked for.
 
+use std::cmp::Ordering;
+
 use crate::Object;
 
 use super::resolve::compare_versions;
-use super::{Chosen, OlmCause, PackageRef, Wish};
+use super::{Chosen, OlmCause, PackageRef, Wish, version_of};
 
 /// The rule for a Subscription that is already there.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,11 +59,9 @@ pub fn existing_rule(
         );
     }
     let channel = subscription.text("/spec/channel").unwrap_or_default();
-    let installed = subscription
-        .text("/status/installedCSV")
-        .or_else(|| subscription.text("/spec/startingCSV"))
-        .filter(|csv| !csv.is_empty());
-    let Some(installed) = installed else {
+    let named = |path: &str| subscription.text(path).filter(|csv| !csv.is_empty());
+    let installed = named("/status/installedCSV");
+    let Some(known) = installed.or_else(|| named("/spec/startingCSV")) else {
         return if channel == chosen.channel || channel.is_empty() {
             let text = format!("an earlier run subscribed to channel `{channel}` already");
             Existing::Adopt(subscription.clone(), text)
@@ -73,24 +73,31 @@ pub fn existing_rule(
             Existing::Upgrade(subscription.clone(), text)
         };
     };
-    let installed_version = super::package::version_of(installed);
     let wants_channel = wish.channel.as_deref().is_none_or(|wanted| wanted == channel);
-    let wants_version = wish.exact().is_none_or(|_| installed == chosen.published.csv);
+    let wants_version = wish.exact().is_none_or(|_| known == chosen.published.csv);
     if wants_channel && wants_version {
-        let text = format!("{installed} from channel `{channel}` is installed already");
+        let text = match installed {
+            Some(_) => format!("{known} from channel `{channel}` is installed already"),
+            None => format!("its Subscription starts at {known} from channel `{channel}`; nothing is installed yet"),
+        };
         return Existing::Adopt(subscription.clone(), text);
     }
-    match compare_versions(&installed_version, &chosen.published.version) {
-        std::cmp::Ordering::Less => {
-            Existing::Upgrade(subscription.clone(), format!("{installed} is upgraded to {}", chosen.published.csv))
+    // What a Subscription starts at is not there before its plan has been carried out.
+    let known_as = if installed.is_some() { known.to_owned() } else { format!("{known}, which is not installed yet,") };
+    match compare_versions(&version_of(known), &chosen.published.version) {
+        Ordering::Less => {
+            Existing::Upgrade(subscription.clone(), format!("{known_as} is upgraded to {}", chosen.published.csv))
         }
-        std::cmp::Ordering::Equal => Existing::Upgrade(
+        Ordering::Equal => Existing::Upgrade(
             subscription.clone(),
-            format!("{installed} stays; its channel changes from `{channel}` to `{}`", chosen.channel),
+            format!("{known_as} stays; its channel changes from `{channel}` to `{}`", chosen.channel),
         ),
-        std::cmp::Ordering::Greater => refuse(
-            format!("{installed} is installed, which is newer than {}", chosen.published.csv),
-            "OLM does not go back: undeploy it first".to_owned(),
-        ),
+        Ordering::Greater => {
+            let is = if installed.is_some() { "is installed" } else { "is what its Subscription starts at" };
+            refuse(
+                format!("{known} {is}, which is newer than {}", chosen.published.csv),
+                "OLM does not go back: undeploy it first".to_owned(),
+            )
+        }
     }
 }

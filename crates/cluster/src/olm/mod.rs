@@ -20,7 +20,7 @@ pub use existing::{Existing, existing_rule};
 pub use group::{GroupRule, group_rule, scope_of};
 pub use package::{Channel, Head, InstallModes, Package, PackageRef, Published};
 pub use patience::Patience;
-pub use plan::{PlanChoice, choose_plan, plan_verdict, plan_written, strangers, wants_approval};
+pub use plan::{PlanChoice, Planned, choose_plan, plan_verdict, plan_written, strangers, wants_approval};
 pub use resolve::{Chosen, Placement, Scope, Wish, choose, place};
 pub use subscription::{Sight, subscription_verdict};
 

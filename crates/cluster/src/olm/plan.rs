@@ -6,17 +6,26 @@ use toolbox_engine::{Verdict, Why};
 
 use crate::Object;
 
-use super::OlmCause;
+use super::{Chosen, OlmCause};
 
 /// The plan to approve, or why none can be.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanChoice {
     /// None installs the version asked for yet.
     None,
-    /// This one does.
-    Plan(Object),
-    /// OLM offers other versions of the package only.
+    /// This one leads to the version asked for.
+    Plan(Planned),
+    /// OLM offers another version of the package, which does not lead there.
     Other(Object, OlmCause),
+}
+
+/// A plan on the way to the version asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Object,
+    /// The CSV that it installs for us: the one asked for, or an older one that OLM has to go by.
+    pub csv: String,
 }
 
 fn csvs(plan: &Object) -> Vec<String> {
@@ -34,9 +43,11 @@ fn is_of(plan: &Object, subscription: &Object) -> bool {
     owned || named
 }
 
-/// The newest plan that OLM made for this Subscription and that installs `csv`. A plan for another version of the package that OLM wants approved first is told
-/// apart from no plan at all.
-pub fn choose_plan(plans: &[Object], subscription: &Object, csv: &str) -> PlanChoice {
+/// The newest plan that OLM made for this Subscription and that installs the version asked for; before there is one, the
+/// plan for a version between, which OLM wants carried out first. A plan that leads elsewhere is told apart from no plan
+/// at all.
+pub fn choose_plan(plans: &[Object], subscription: &Object, chosen: &Chosen) -> PlanChoice {
+    let csv = chosen.published.csv.as_str();
     let generation = |plan: &Object| plan.number("/spec/generation").unwrap_or(0);
     let alive = || plans.iter().filter(|plan| !plan.is_deleting());
     let ours = alive()
@@ -44,12 +55,15 @@ pub fn choose_plan(plans: &[Object], subscription: &Object, csv: &str) -> PlanCh
         .filter(|plan| csvs(plan).iter().any(|name| name == csv))
         .max_by_key(|plan| (generation(plan), plan.name().to_owned()));
     if let Some(plan) = ours {
-        return PlanChoice::Plan(plan.clone());
+        return PlanChoice::Plan(Planned { plan: plan.clone(), csv: csv.to_owned() });
     }
     let named =
         subscription.text("/status/installPlanRef/name").or_else(|| subscription.text("/status/installplan/name"));
-    let other = alive()
-        .find(|plan| Some(plan.name()) == named)
+    let named = alive().find(|plan| Some(plan.name()) == named && is_of(plan, subscription));
+    if let Some(between) = named.and_then(|plan| between(plan, subscription, chosen)) {
+        return PlanChoice::Plan(between);
+    }
+    let other = named
         .filter(|plan| plan.text("/status/phase") == Some("RequiresApproval"))
         // While the plan is being written the Subscription may still name the one before.
         .filter(|_| subscription.text("/status/state") == Some("UpgradePending"))
@@ -60,6 +74,17 @@ pub fn choose_plan(plans: &[Object], subscription: &Object, csv: &str) -> PlanCh
         }
         None => PlanChoice::None,
     }
+}
+
+/// The plan as one for a version between what the Subscription has and what was asked for. A Subscription that starts at
+/// the version asked for has none: whatever else is planned for it is something else.
+fn between(plan: &Object, subscription: &Object, chosen: &Chosen) -> Option<Planned> {
+    let installed = subscription.text("/status/installedCSV").filter(|csv| !csv.is_empty());
+    let current = subscription.text("/status/currentCSV").filter(|csv| Some(*csv) != installed)?;
+    let starts_there = subscription.text("/spec/startingCSV") == Some(&chosen.published.csv);
+    let leads = chosen.leads_by(current) && csvs(plan).iter().any(|name| name == current);
+    let is_between = leads && (installed.is_some() || !starts_there);
+    is_between.then(|| Planned { plan: plan.clone(), csv: current.to_owned() })
 }
 
 /// Who else the plan would install: every CSV but the one wanted, except those that it brings along as dependencies,

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::{GLOBAL_NAMESPACE, InstallModes, OlmCause, Package, Published};
+use super::{GLOBAL_NAMESPACE, InstallModes, OlmCause, Package, Published, version_of};
 
 /// What was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,8 +39,19 @@ pub struct Chosen {
     pub suggested_namespace: Option<String>,
     /// Whether it requires other operators' APIs.
     pub requires_others: bool,
+    /// The CSVs of the channel that are older, by which an upgrade may lead; `None` where the catalog does not list them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older: Option<Vec<String>>,
     /// What was chosen from what, in words.
     pub because: String,
+}
+
+impl Chosen {
+    /// Whether an upgrade to it may lead by `csv`: an older version, and one of the channel where that is known.
+    pub fn leads_by(&self, csv: &str) -> bool {
+        compare_versions(&version_of(csv), &self.published.version).is_lt()
+            && self.older.as_ref().is_none_or(|older| older.iter().any(|one| one == csv))
+    }
 }
 
 /// Over which namespaces an operator watches.
@@ -84,13 +95,13 @@ pub fn choose(package: &Package, wish: &Wish) -> Result<Chosen, OlmCause> {
             if wish.channel.is_some() { "the asked" } else { "the default" },
             channel.name
         );
-        return Ok(chosen(package, &channel.name, channel.head.published.clone(), because));
+        return Ok(chosen(package, channel, channel.head.published.clone(), because));
     };
     let candidates = candidates(package, wish, default);
     for channel in &candidates {
         if let Some(published) = channel.find(version) {
             let because = format!("{version} is in channel `{}`", channel.name);
-            return Ok(chosen(package, &channel.name, published.clone(), because));
+            return Ok(chosen(package, channel, published.clone(), because));
         }
     }
     // Where the package server lists no versions, only OLM knows; the Subscription's conditions will tell.
@@ -102,7 +113,7 @@ pub fn choose(package: &Package, wish: &Wish) -> Result<Chosen, OlmCause> {
             "the catalog does not list the versions in channel `{}`, so OLM will tell whether {version} is there",
             channel.name
         );
-        return Ok(chosen(package, &channel.name, published, because));
+        return Ok(chosen(package, channel, published, because));
     }
     Err(OlmCause::UnknownVersion {
         version: version.to_owned(),
@@ -123,7 +134,10 @@ fn candidates<'a>(package: &'a Package, wish: &Wish, default: Option<&str>) -> V
     channels
 }
 
-fn chosen(package: &Package, channel: &str, published: Published, mut because: String) -> Chosen {
+fn chosen(package: &Package, channel: &super::Channel, published: Published, mut because: String) -> Chosen {
+    let is_older = |entry: &&Published| compare_versions(&entry.version, &published.version).is_lt();
+    let older = |entries: &Vec<Published>| entries.iter().filter(is_older).map(|entry| entry.csv.clone()).collect();
+    let older = channel.entries.as_ref().map(older);
     let described = package.describe(&published);
     if let Some((head, false)) = described {
         because = format!(
@@ -132,11 +146,12 @@ fn chosen(package: &Package, channel: &str, published: Published, mut because: S
         );
     }
     Chosen {
-        channel: channel.to_owned(),
+        channel: channel.name.clone(),
         published,
         modes: described.map(|(head, _)| head.modes).unwrap_or_default(),
         suggested_namespace: described.and_then(|(head, _)| head.suggested_namespace.clone()),
         requires_others: described.is_some_and(|(head, _)| head.requires_others),
+        older,
         because,
     }
 }

@@ -6,5 +6,6 @@ mod access;
 mod common;
 mod connecting;
 mod troubles;
+mod upgrading;
 mod watching;
 mod writing;

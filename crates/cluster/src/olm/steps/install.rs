@@ -11,7 +11,7 @@ use super::package::wait_for_package;
 use super::progress::{self, Stage};
 use super::spec::InstallSpec;
 use super::target::{Action, Target, aim};
-use crate::olm::{GroupRule, OlmCause, Package, Scope, group_rule, strangers};
+use crate::olm::{GroupRule, OlmCause, Package, Planned, Scope, group_rule, strangers};
 use crate::{Cluster, Object, Query, kinds};
 
 /// Handles to what an installation yields.
@@ -193,17 +193,17 @@ fn plan_step(
     spec: &Arc<InstallSpec>,
     target: Out<Target>,
     subscription: Out<()>,
-) -> Out<Option<Object>> {
+) -> Out<Option<Planned>> {
     let describe = StepSpec::wait(&id(spec, "install-plan"), format!("OLM plans {}", spec.title), spec.plan_deadline)
         .does(Effect::any(Act::Watch, &kinds::SUBSCRIPTION, spec.namespace.as_deref()))
         .does(Effect::any(Act::Watch, &kinds::INSTALL_PLAN, spec.namespace.as_deref()));
     let (cluster, spec) = (cluster.clone(), spec.clone());
     plan.step(describe, (target, subscription), |cx, (target, _)| async move {
-        let found = progress::wait(&cx, &cluster, &spec, &target, Stage::Planned).await?;
+        let found = progress::wait(&cx, &cluster, &spec, &target, Stage::Planned, &[]).await?;
         Ok(match found.plan {
-            Some(plan) => {
-                let what = format!("InstallPlan {}", plan.name());
-                Step::AlreadySo(Some(plan), what)
+            Some(planned) => {
+                let what = format!("InstallPlan {} for {}", planned.plan.name(), planned.csv);
+                Step::AlreadySo(Some(planned), what)
             }
             None => Step::AlreadySo(None, format!("{} is installed already", target.chosen.published.csv)),
         })
@@ -215,21 +215,21 @@ fn approve_step(
     cluster: &Cluster,
     spec: &Arc<InstallSpec>,
     target: Out<Target>,
-    install_plan: Out<Option<Object>>,
-) -> Out<()> {
+    install_plan: Out<Option<Planned>>,
+) -> Out<Option<String>> {
     let describe = StepSpec::change(&id(spec, "approve"), format!("the plan of {} is approved", spec.title))
         .does(Effect::decided(Act::Patch, &kinds::INSTALL_PLAN, spec.namespace.as_deref(), "the Subscription's plan"));
     let (cluster, spec) = (cluster.clone(), spec.clone());
     plan.step(describe, (target, install_plan), |cx, (target, install_plan)| async move {
         let Some(found) = install_plan.as_ref() else {
-            return Ok(Step::AlreadySo((), "nothing has to be approved".to_owned()));
+            return Ok(Step::AlreadySo(None, "nothing has to be approved".to_owned()));
         };
-        if found.flag("/spec/approved") == Some(true) {
-            return Ok(Step::AlreadySo((), format!("InstallPlan {} is approved", found.name())));
+        let csv = Some(found.csv.clone());
+        if found.plan.flag("/spec/approved") == Some(true) {
+            return Ok(Step::AlreadySo(csv, format!("InstallPlan {} is approved", found.plan.name())));
         }
         approve(&cx, &cluster, &spec, &target, found).await?;
-        let csv = &target.chosen.published.csv;
-        Ok(Step::Changed((), format!("approved InstallPlan {} for {csv}", found.name())))
+        Ok(Step::Changed(csv, format!("approved InstallPlan {} for {}", found.plan.name(), found.csv)))
     })
 }
 
@@ -239,11 +239,11 @@ async fn approve(
     cluster: &Cluster,
     spec: &InstallSpec,
     target: &Target,
-    plan: &Object,
+    Planned { plan, csv }: &Planned,
 ) -> Result<(), Why> {
     let namespace = target.placement.namespace.as_str();
     let subscriptions = cluster.list(&Query::within(&kinds::SUBSCRIPTION, namespace)).await?;
-    let others = strangers(plan, &target.chosen.published.csv, target.chosen.requires_others, &subscriptions);
+    let others = strangers(plan, csv, target.chosen.requires_others, &subscriptions);
     if !others.is_empty() {
         if !spec.approve_strangers {
             return Err(Why::new(plan.refer(), &OlmCause::Strangers { csvs: others }));
@@ -260,25 +260,30 @@ fn csv_step(
     cluster: &Cluster,
     spec: &Arc<InstallSpec>,
     target: Out<Target>,
-    approved: Out<()>,
+    approved: Out<Option<String>>,
 ) -> Out<Object> {
     let describe =
         StepSpec::wait(&id(spec, "csv"), format!("the operator of {} is installed", spec.title), spec.csv_deadline)
             .named(spec.csv_wait)
             .does(Effect::any(Act::Watch, &kinds::CSV, spec.namespace.as_deref()))
-            .does(Effect::decided(Act::Patch, &kinds::INSTALL_PLAN, spec.namespace.as_deref(), "plans made again"))
+            .does(Effect::decided(Act::Patch, &kinds::INSTALL_PLAN, spec.namespace.as_deref(), "the plans that follow"))
             .leaves("the Subscription and whatever OLM made of it");
     let (cluster, spec) = (cluster.clone(), spec.clone());
-    plan.step(describe, (target, approved), |cx, (target, _)| async move {
+    plan.step(describe, (target, approved), |cx, (target, approved)| async move {
+        let wanted = &target.chosen.published.csv;
+        let mut between: Vec<String> = approved.iter().filter(|csv| *csv != wanted).cloned().collect();
         let csv = loop {
-            let found = progress::wait(&cx, &cluster, &spec, &target, Stage::Succeeded).await?;
+            let found = progress::wait(&cx, &cluster, &spec, &target, Stage::Succeeded, &between).await?;
             if let Some(csv) = found.csv {
                 break csv;
             }
-            // OLM may plan again at any time, and then it waits for that plan to be approved.
-            if let Some(plan) = found.plan {
-                approve(&cx, &cluster, &spec, &target, &plan).await?;
-                cx.note(format!("OLM planned again: approved InstallPlan {}", plan.name()));
+            // OLM plans an upgrade one version after the other, and may plan again at any time: each plan wants approval.
+            if let Some(planned) = found.plan {
+                approve(&cx, &cluster, &spec, &target, &planned).await?;
+                cx.note(format!("OLM planned again: approved InstallPlan {} for {}", planned.plan.name(), planned.csv));
+                if planned.csv != *wanted && !between.contains(&planned.csv) {
+                    between.push(planned.csv);
+                }
             }
         };
         cx.version("csv", None, Some(csv.name()));

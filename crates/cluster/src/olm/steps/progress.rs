@@ -9,13 +9,19 @@ use super::package::catalog_log;
 use super::spec::InstallSpec;
 use super::target::Target;
 use crate::olm::{
-    OlmCause, Patience, PlanChoice, Sight, choose_plan, csv_verdict, plan_verdict, plan_written, subscription_verdict,
-    wants_approval,
+    OlmCause, Patience, PlanChoice, Planned, Sight, choose_plan, csv_verdict, plan_verdict, plan_written,
+    subscription_verdict, wants_approval,
 };
 use crate::{Cluster, Object, Query, RUN, kinds};
 
 /// Conditions with a time in them are looked at again after this without a change.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// How long a plan that leads elsewhere may be what OLM wants to be approved.
+const PLANS_ANEW: Duration = Duration::from_secs(30);
+
+/// How long OLM may take an older version for the newest: it looks again some time after a change.
+const NO_WAY: Duration = Duration::from_secs(120);
 
 /// How far an installation is to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +35,7 @@ pub(super) enum Stage {
 /// What was found at the end of the stage.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reached {
-    pub(super) plan: Option<Object>,
+    pub(super) plan: Option<Planned>,
     pub(super) csv: Option<Object>,
 }
 
@@ -41,16 +47,19 @@ struct Look<'a> {
     plans: &'a [Object],
     csvs: &'a [Object],
     catalogs: &'a [Object],
+    /// The versions between that this run has had installed.
+    between: &'a [String],
     now: jiff::Timestamp,
 }
 
-/// Waits until the stage is reached.
+/// Waits until the stage is reached. `between` are the versions that this run has approved on the way.
 pub(super) async fn wait(
     cx: &StepCx,
     cluster: &Cluster,
     spec: &InstallSpec,
     target: &Target,
     stage: Stage,
+    between: &[String],
 ) -> Result<Reached, Why> {
     let namespace = target.placement.namespace.as_str();
     let within = |kind: &Kind| cluster.watch(Query::within(kind, namespace));
@@ -87,6 +96,7 @@ pub(super) async fn wait(
                                 plans: &plans,
                                 csvs: &csvs,
                                 catalogs: &catalogs.objects(),
+                                between,
                                 now: cx.clock().now(),
                             };
                             noted = noted || look.note_csv(cx, &cluster.run_id);
@@ -155,33 +165,73 @@ impl Look<'_> {
             let object = kinds::SUBSCRIPTION.object(Some(&self.target.placement.namespace), &self.target.subscription);
             return Verdict::Pending(Why::waiting(object, "subscription-absent", "does not exist"));
         };
-        match choose_plan(self.plans, subscription, wanted) {
-            PlanChoice::Plan(plan) if stage == Stage::Planned => {
-                return match plan_written(&plan) {
-                    Verdict::Done(()) => Verdict::Done(Reached { plan: Some(plan), csv: None }),
-                    other => other.map(|()| Reached::default()),
-                };
+        let choice = choose_plan(self.plans, subscription, &self.target.chosen);
+        if let PlanChoice::Other(plan, cause) = &choice {
+            let why = Why::new(plan.refer(), cause);
+            // What is asked of the Subscription may have changed a moment ago, and OLM be about to plan anew.
+            let stays = patience.is_over("other-plan", self.now, PLANS_ANEW);
+            return if stays { Verdict::Failed(why) } else { Verdict::Pending(why) };
+        }
+        patience.forget("other-plan");
+        match choice {
+            PlanChoice::Plan(planned) if stage == Stage::Planned => {
+                return plan_written(&planned.plan).map(|()| Reached { plan: Some(planned), csv: None });
             }
-            PlanChoice::Plan(plan) if wants_approval(&plan) => {
-                return Verdict::Done(Reached { plan: Some(plan), csv: None });
+            PlanChoice::Plan(planned) if wants_approval(&planned.plan) => {
+                // One version after the other: each may have to bring the operands of the one before along.
+                let approve = |()| Verdict::Done(Reached { plan: Some(planned), csv: None });
+                return self.between_is_there(subscription, patience).and_then(approve);
             }
-            PlanChoice::Plan(plan) => {
-                if let failed @ (Verdict::Failed(_) | Verdict::Pending(_)) = plan_verdict(&plan) {
+            PlanChoice::Plan(planned) => {
+                if let failed @ (Verdict::Failed(_) | Verdict::Pending(_)) = plan_verdict(&planned.plan) {
                     return failed.map(|()| Reached::default());
                 }
             }
-            PlanChoice::Other(plan, cause) => {
-                return Verdict::Failed(Why::new(plan.refer(), &cause));
-            }
-            PlanChoice::None => {}
+            PlanChoice::Other(..) | PlanChoice::None => {}
+        }
+        if let failed @ (Verdict::Failed(_) | Verdict::Pending(_)) = self.between_is_there(subscription, patience) {
+            return failed.map(|()| Reached::default());
         }
         let sight = Sight { package: &self.spec.package, catalogs: self.catalogs, now: self.now };
         subscription_verdict(subscription, &sight, patience).and_then(|()| {
+            if let Some(cause) = self.no_way(subscription) {
+                let why = Why::new(subscription.refer(), &cause);
+                let stays = patience.is_over("no-way", self.now, NO_WAY);
+                return if stays { Verdict::Failed(why) } else { Verdict::Pending(why) };
+            }
+            patience.forget("no-way");
             let text = match stage {
                 Stage::Planned => format!("OLM has no InstallPlan for {wanted} yet"),
                 Stage::Succeeded => format!("OLM has not made {wanted} yet"),
             };
             Verdict::Pending(Why::waiting(subscription.refer(), "olm-at-work", text))
+        })
+    }
+}
+
+impl Look<'_> {
+    /// Whether the version between that was installed last works. What was there before this run is OLM's affair.
+    fn between_is_there(&self, subscription: &Object, patience: &mut Patience) -> Verdict<()> {
+        let installed = subscription.text("/status/installedCSV").unwrap_or_default();
+        let csv = self.csvs.iter().find(|csv| csv.name() == installed);
+        match csv.filter(|_| self.between.iter().any(|name| name == installed)) {
+            // It is on its way out as soon as the next one is there.
+            Some(csv) if !csv.is_deleting() && csv.text("/status/phase") != Some("Replacing") => {
+                csv_verdict(csv, patience, self.now).map(|_| ())
+            }
+            _ => Verdict::Done(()),
+        }
+    }
+
+    /// Set when OLM says that there is nothing newer than what is installed, and that is not what was asked for.
+    fn no_way(&self, subscription: &Object) -> Option<OlmCause> {
+        let chosen = &self.target.chosen;
+        let installed = subscription.text("/status/installedCSV").filter(|csv| chosen.published.csv != *csv)?;
+        let there = subscription.text("/spec/channel").is_none_or(|channel| channel == chosen.channel);
+        (there && subscription.text("/status/state") == Some("AtLatestKnown")).then(|| OlmCause::NoWay {
+            installed: installed.to_owned(),
+            wanted: chosen.published.csv.clone(),
+            channel: chosen.channel.clone(),
         })
     }
 }

@@ -134,8 +134,10 @@ fn adopted(subscription: &Object, mut chosen: Chosen) -> Chosen {
         chosen.published.version = crate::olm::version_of(csv);
         "it is what its Subscription has".clone_into(&mut chosen.because);
     }
-    if let Some(channel) = subscription.text("/spec/channel").filter(|name| !name.is_empty()) {
+    if let Some(channel) = subscription.text("/spec/channel").filter(|name| !name.is_empty() && *name != chosen.channel)
+    {
         channel.clone_into(&mut chosen.channel);
+        chosen.older = None;
     }
     chosen
 }

@@ -146,7 +146,8 @@ fn plan(name: &str, generation: i64, csvs: &[&str]) -> Object {
 
 #[test]
 fn only_the_plan_with_the_version_asked_for_is_chosen() {
-    let wanted = "gpu-operator-certified.v1.10.1";
+    let chosen = choose(&package(), &wish(Some("v1.10"), None)).unwrap();
+    let wanted = chosen.published.csv.as_str();
     let mut there = subscription("openshift-operators", "certified-operators", "v1.10", None).value().clone();
     there["metadata"]["uid"] = json!("uid-of-subscription");
     there["status"] = json!({"state": "UpgradePending", "currentCSV": "gpu-operator-certified.v1.11.0",
@@ -156,26 +157,92 @@ fn only_the_plan_with_the_version_asked_for_is_chosen() {
     let again = plan("install-again", 2, &[wanted, "billing-operator.v5.1.0"]);
     let new = plan("install-new", 3, &["gpu-operator-certified.v1.11.0"]);
     let plans = [old, again.clone(), new.clone()];
-    assert_eq!(choose_plan(&plans, &there, wanted), PlanChoice::Plan(again));
-    assert!(matches!(choose_plan(&[new], &there, wanted), PlanChoice::Other(..)));
-    assert_eq!(choose_plan(&[], &there, wanted), PlanChoice::None);
+    assert_eq!(choose_plan(&plans, &there, &chosen), planned(&again, wanted));
+    assert!(matches!(choose_plan(&[new], &there, &chosen), PlanChoice::Other(..)));
+    assert_eq!(choose_plan(&[], &there, &chosen), PlanChoice::None);
+}
+
+fn planned(plan: &Object, csv: &str) -> PlanChoice {
+    PlanChoice::Plan(Planned { plan: plan.clone(), csv: csv.to_owned() })
+}
+
+#[test]
+fn a_plan_for_a_version_between_leads_on_and_one_beyond_or_of_another_channel_does_not() {
+    let csv = |version: &str| format!("gpu-operator-certified.v{version}");
+    let stable = choose(&package(), &wish(Some("stable"), Some("1.10.1"))).unwrap();
+    let choice = |chosen: &Chosen, installed: &str, offered: &str, starts: &str| {
+        let mut there = subscription("nvidia-gpu-operator", "certified-operators", "stable", None).value().clone();
+        there["metadata"]["uid"] = json!("uid-of-subscription");
+        there["spec"]["startingCSV"] = json!(csv(starts));
+        there["status"] = json!({"state": "UpgradePending", "currentCSV": csv(offered),
+                                 "installPlanRef": {"name": "install-next"}});
+        if !installed.is_empty() {
+            there["status"]["installedCSV"] = json!(csv(installed));
+        }
+        let next = plan("install-next", 2, &[&csv(offered)]);
+        match choose_plan(&[next], &Object::new(there), chosen) {
+            PlanChoice::Plan(planned) => planned.csv,
+            PlanChoice::Other(_, cause) => cause.code().to_owned(),
+            PlanChoice::None => "none".to_owned(),
+        }
+    };
+    assert_eq!(choice(&stable, "1.9.1", "1.10.0", "1.9.1"), csv("1.10.0"));
+    assert_eq!(choice(&stable, "1.9.1", "1.10.1", "1.9.1"), csv("1.10.1"));
+    // Not beyond what was asked for, and not by versions of another channel.
+    assert_eq!(choice(&stable, "1.9.1", "1.11.0", "1.9.1"), "wrong-plan");
+    assert_eq!(choice(&stable, "1.9.0", "1.9.5", "1.9.0"), "wrong-plan");
+    // What an earlier run subscribed to comes first; for what this one subscribed to nothing else may.
+    assert_eq!(choice(&stable, "", "1.9.1", "1.9.1"), csv("1.9.1"));
+    assert_eq!(choice(&stable, "", "1.10.0", "1.10.1"), "wrong-plan");
+    let unlisted = Chosen { older: None, ..stable };
+    assert_eq!(choice(&unlisted, "1.9.0", "1.9.5", "1.9.0"), csv("1.9.5"));
+    assert_eq!(choice(&unlisted, "1.9.0", "1.11.0", "1.9.0"), "wrong-plan");
+}
+
+#[test]
+fn what_a_subscription_starts_at_is_not_called_installed() {
+    let starting = |version: &str| {
+        let mut there = subscription("nvidia-gpu-operator", "certified-operators", "stable", None).value().clone();
+        there["spec"]["startingCSV"] = json!(format!("gpu-operator-certified.v{version}"));
+        Object::new(there)
+    };
+    let text = |version: &str, wish: &Wish| match existing(&starting(version), wish, None) {
+        Existing::Adopt(_, text) | Existing::Upgrade(_, text) => text,
+        Existing::Refuse(refusal) => refusal.1.text(),
+        Existing::None => panic!("there is one"),
+    };
+    let csv = |version: &str| format!("gpu-operator-certified.v{version}");
+    let exact = |version: &str| wish(Some("stable"), Some(version));
+    let starts =
+        format!("its Subscription starts at {} from channel `stable`; nothing is installed yet", csv("1.10.1"));
+    assert_eq!(text("1.10.1", &exact("1.10.1")), starts);
+    assert_eq!(text("1.10.1", &Wish::default()), starts);
+    assert_eq!(
+        text("1.10.1", &exact("1.11.0")),
+        format!("{}, which is not installed yet, is upgraded to {}", csv("1.10.1"), csv("1.11.0"))
+    );
+    assert_eq!(
+        text("1.11.0", &exact("1.10.1")),
+        format!("{} is what its Subscription starts at, which is newer than {}", csv("1.11.0"), csv("1.10.1"))
+    );
 }
 
 #[test]
 fn a_plan_of_another_subscription_or_of_an_earlier_life_is_not_ours() {
-    let wanted = "gpu-operator-certified.v1.10.1";
+    let chosen = choose(&package(), &wish(Some("v1.10"), None)).unwrap();
+    let wanted = chosen.published.csv.as_str();
     let mut there = subscription("openshift-operators", "certified-operators", "v1.10", None).value().clone();
     there["metadata"]["uid"] = json!("uid-of-another-life");
     let old = plan("install-old", 5, &[wanted]);
     let choice =
-        |there: &serde_json::Value| choose_plan(std::slice::from_ref(&old), &Object::new(there.clone()), wanted);
+        |there: &serde_json::Value| choose_plan(std::slice::from_ref(&old), &Object::new(there.clone()), &chosen);
     assert_eq!(choice(&there), PlanChoice::None);
     there["status"] = json!({"installPlanRef": {"name": "install-old", "uid": "uid-of-an-older-plan"}});
     assert_eq!(choice(&there), PlanChoice::None);
     there["status"] = json!({"installPlanRef": {"name": "install-old", "uid": "uid-of-install-old"}});
-    assert_eq!(choice(&there), PlanChoice::Plan(old.clone()));
+    assert_eq!(choice(&there), planned(&old, wanted));
     there["status"] = json!({"installplan": {"name": "install-old"}});
-    assert_eq!(choice(&there), PlanChoice::Plan(old.clone()));
+    assert_eq!(choice(&there), planned(&old, wanted));
 }
 
 #[test]

@@ -35,15 +35,16 @@ impl Controller for Csvs {
 }
 
 impl Csvs {
-    /// A CSV that has been replaced goes once its successor has succeeded.
+    /// CSVs that have been replaced, one after the other, go once the last of the chain has succeeded.
     async fn retire(&self, cache: &mut Cache) -> Result<(), kube::Error> {
         for csv in cache.all(CSV) {
-            let replaced = csv.text("/spec/replaces");
-            if replaced.is_empty() || csv.text("/status/phase") != "Succeeded" {
-                continue;
-            }
-            if let Some(old) = cache.get(CSV, csv.namespace(), replaced).filter(|old| !old.is_deleted()) {
+            let mut successor = csv.clone();
+            while csv.text("/status/phase") == "Succeeded"
+                && let Some(old) = cache.get(CSV, csv.namespace(), successor.text("/spec/replaces"))
+                && !old.is_deleted()
+            {
                 cache.delete(CSV, &old, false).await?;
+                successor = old;
             }
         }
         Ok(())
@@ -56,6 +57,11 @@ async fn one(
     timers: &mut Timers,
     csv: &DynamicObject,
 ) -> Result<(), kube::Error> {
+    let others = cache.within(CSV, csv.namespace());
+    if let Some(successor) = others.iter().find(|other| other.text("/spec/replaces") == csv.name()) {
+        let message = format!("being replaced by csv: {}", successor.name());
+        return phase(context, cache, csv, "Replacing", "BeingReplaced", &message).await;
+    }
     let groups = cache.within(OPERATOR_GROUP, csv.namespace());
     if let Some((reason, message)) = group::objection(csv, &groups) {
         return phase(context, cache, csv, "Failed", reason, &message).await;
@@ -103,7 +109,7 @@ async fn one(
         "InstallReady" => {
             if timers.passed(format!("{uid}/install"), context.draw(timings.csv_install, "csvInstall", &who)) {
                 for deployment in deployments(csv) {
-                    cache.create(DEPLOYMENT, &deployment).await?;
+                    own(cache, &deployment).await?;
                 }
                 let message = "waiting for install components to report healthy";
                 phase(context, cache, csv, "Installing", "InstallSucceeded", message).await?;
@@ -126,6 +132,17 @@ async fn one(
         }
         _ => Ok(()),
     }
+}
+
+/// Creates a Deployment, or takes over the one of the version before.
+async fn own(cache: &mut Cache, deployment: &DynamicObject) -> Result<(), kube::Error> {
+    let Some(present) = cache.get(DEPLOYMENT, deployment.namespace(), deployment.name()) else {
+        return cache.create(DEPLOYMENT, deployment).await;
+    };
+    let metadata = json!({
+        "labels": deployment.metadata.labels, "ownerReferences": deployment.metadata.owner_references,
+    });
+    cache.patch(DEPLOYMENT, &present, json!({"metadata": metadata, "spec": deployment.data["spec"]})).await
 }
 
 async fn installing(

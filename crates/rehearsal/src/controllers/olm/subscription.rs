@@ -50,14 +50,15 @@ async fn label(cache: &mut Cache, subscription: &DynamicObject) -> Result<(), ku
     cache.patch(SUBSCRIPTION, subscription, json!({"metadata": {"labels": {label: ""}}})).await
 }
 
-/// The plan that this subscription waits for.
+/// The plan that this subscription waits for: its newest, unless that is carried out.
 fn plan_of(cache: &Cache, subscription: &DynamicObject) -> Option<std::sync::Arc<DynamicObject>> {
     let installed = subscription.text("/status/installedCSV");
     let plans = cache.within(INSTALL_PLAN, subscription.namespace());
     plans
         .into_iter()
         .filter(|plan| plan.owned_by(subscription.uid()) && !plan.is_deleted() && !given_up(plan))
-        .find(|plan| !plan.list("/spec/clusterServiceVersionNames").iter().any(|name| name == installed))
+        .max_by_key(|plan| plan.int("/spec/generation"))
+        .filter(|plan| !plan.list("/spec/clusterServiceVersionNames").iter().any(|name| name == installed))
 }
 
 async fn resolve(
