@@ -46,7 +46,8 @@ impl Clock {
 
     /// Waits for `duration` of this clock's time.
     pub async fn sleep(&self, duration: Duration) {
-        tokio::time::sleep(duration.div_f64(self.speed)).await;
+        let scaled = Duration::try_from_secs_f64(duration.as_secs_f64() / self.speed).unwrap_or(Duration::MAX);
+        tokio::time::sleep(scaled).await;
     }
 }
 
@@ -60,6 +61,13 @@ mod tests {
         let clock = Clock::starting_at(base);
         clock.sleep(Duration::from_secs(1200)).await;
         assert_eq!(clock.now().to_string(), "2026-01-01T00:20:00Z");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_pause_is_no_bug() {
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+        let pause = std::pin::pin!(clock.sleep(Duration::from_secs(u64::MAX)));
+        assert!(futures::poll!(pause).is_pending());
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,6 +6,14 @@ use serde_json::Value;
 use crate::event::Reporter;
 use crate::why::ObjectRef;
 
+/// What stands in a name for the part that the server chooses.
+pub const GENERATED: &str = "<generated>";
+
+/// Whether an object asked for by the first name may have got the second one: the same, or one that the server chose.
+pub fn may_be_named(asked: &str, name: &str) -> bool {
+    asked.strip_suffix(GENERATED).map_or(asked == name, |start| name.starts_with(start))
+}
+
 /// One line of `journal.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "kebab-case")]
@@ -17,7 +25,7 @@ pub enum Entry {
         /// What was chosen.
         value: Value,
     },
-    /// About to create this object. Without a matching `Made`, the answer was lost.
+    /// About to create this object; its name ends with [`GENERATED`] when the server is to choose. Without a matching `Made`, the answer was lost.
     Making {
         /// The step.
         step: String,

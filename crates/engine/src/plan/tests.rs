@@ -199,6 +199,34 @@ async fn the_runs_own_deadline_quotes_the_reason_and_leaves_finalizers_their_tim
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_before_the_runs_own_deadline_decides_how_it_ends() {
+    let mut plan = Plan::new("test");
+    let _bad: Out<()> = plan.step(StepSpec::ask("bad", "bad"), (), |_, ()| async { Err(broken()) });
+    let _slow = sleeping(&mut plan, "slow", (), 200);
+    let (mut options, _) = options();
+    options.run_deadline = Some(Duration::from_secs(60));
+    let outcome = run(plan, options).await;
+    assert_eq!((outcome.exit, outcome.why.unwrap().exit), (Exit::Failed, Exit::Failed));
+    assert_eq!(outcome.steps.iter().find(|step| step.id == "slow").unwrap().ended, Ended::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_preview_does_not_wait_for_what_would_not_be_reached() {
+    let mut plan = Plan::new("test");
+    let bad: Out<()> = plan.step(StepSpec::ask("bad", "bad"), (), |_, ()| async { Err(broken()) });
+    let wait: Out<()> = plan.step(StepSpec::wait("w", "waits", Duration::from_secs(60)), bad, |_, _| async {
+        panic!("a preview must not wait")
+    });
+    let _after: Out<()> = plan.step(StepSpec::change("c", "c"), wait, |_, _| async { panic!("never reached") });
+    let (options, _) = options();
+    let notes: Vec<String> = preview(plan, options).await.into_iter().map(|preview| preview.note).collect();
+    assert_eq!(
+        notes[1..],
+        ["would not run: needs bad, which did not succeed", "would not run: needs w, which did not succeed"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_panic_is_a_failed_step_and_a_bug() {
     let mut plan = Plan::new("test");
     let _bad: Out<()> = plan.step(StepSpec::ask("bad", "bad"), (), |_, ()| async { panic!("oops") });

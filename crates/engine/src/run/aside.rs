@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::dir::cannot_write;
-use super::files::Lines;
+use super::files::{Lines, is_torn};
 use super::trouble::RunDirCause;
 use super::{Record, number};
 use crate::why::{ObjectRef, Why};
@@ -22,6 +22,10 @@ pub(super) fn move_earlier(root: &Path) -> Result<(), Why> {
     let entries = std::fs::read_dir(root).map_err(|error| cannot_write(root, &error))?;
     let mut names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
     names.sort();
+    // What a killed run was writing is whole in no version, and nobody is writing it any more.
+    for torn in names.iter().filter(|name| is_torn(&name.to_string_lossy())) {
+        std::fs::remove_file(root.join(torn)).map_err(|error| cannot_write(root, &error))?;
+    }
     let moved = number::create(root, "earlier__run").and_then(|aside| {
         names
             .iter()

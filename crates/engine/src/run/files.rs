@@ -10,7 +10,7 @@ pub(super) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     std::fs::create_dir_all(directory)?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("file");
     // The process id keeps two runs that share a directory apart.
-    let temporary = directory.join(format!(".{}.{}.tmp", &name[..name.len().min(100)], std::process::id()));
+    let temporary = directory.join(format!(".{}.{}.tmp", super::text::start(name, 100), std::process::id()));
     let written = File::create(&temporary)
         .and_then(|mut file| file.write_all(content))
         .and_then(|()| std::fs::rename(&temporary, path));
@@ -18,6 +18,12 @@ pub(super) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
     }
     written
+}
+
+/// Whether a file of this name is one that [`write_whole`] was writing when its process was killed.
+pub(super) fn is_torn(name: &str) -> bool {
+    let process = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp")?.rsplit_once('.'));
+    process.is_some_and(|(_, process)| process.parse::<u32>().is_ok())
 }
 
 /// A file that grows by whole lines, each one written at once.
@@ -77,6 +83,16 @@ mod tests {
         write_whole(&path, b"two").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_long_name_of_any_letters_can_be_written_and_a_torn_file_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(format!("x{}.txt", "é".repeat(80)));
+        write_whole(&path, b"one").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        assert!(is_torn(".summary.json.4711.tmp"));
+        assert!(!["summary.json", ".hidden", "theirs.4711.tmp", ".theirs.tmp"].into_iter().any(is_torn));
     }
 
     #[test]

@@ -43,10 +43,6 @@ pub(super) fn file_safe(text: &str) -> String {
     if name.trim_matches('.').is_empty() {
         "_".clone_into(&mut name);
     }
-    let mut end = name.len().min(200);
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
-    name.truncate(end);
+    name.truncate(super::text::start(&name, 200).len());
     name
 }

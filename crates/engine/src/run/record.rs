@@ -162,7 +162,7 @@ pub struct Record {
     pub warnings: Vec<Warning>,
     /// Versions asked for and found.
     pub versions: Vec<VersionSeen>,
-    /// Objects made and not deleted again.
+    /// Objects made and not deleted again, those of the run that this one resumes too.
     pub made: Vec<ObjectRef>,
     /// Objects that a step named as left over.
     pub named_leftovers: Vec<ObjectRef>,
@@ -183,7 +183,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Reads a run directory: its events, and from its journal what was deleted.
+    /// Reads a run directory: its events, and from its journal what was deleted, and what the run it resumes had made.
     pub fn from_run_dir(directory: &Path) -> std::io::Result<Self> {
         let mut record = Self::from_events_file(&directory.join("events.jsonl"))?;
         if let Ok(journal) = std::fs::read(directory.join("journal.jsonl")) {
@@ -216,11 +216,17 @@ impl Record {
         super::fold::event(self, stamped);
     }
 
-    /// Takes one entry of the journal: deletions are no events.
+    /// Takes one entry of the journal: deletions are no events, nor is what an earlier part of the run made.
     pub fn journal(&mut self, entry: &Entry) {
-        if let Entry::Deleted { object } = entry {
-            self.made.retain(|made| !same_life(made, object));
-            self.named_leftovers.retain(|left| !same_life(left, object));
+        match entry {
+            Entry::Deleted { object } => {
+                self.made.retain(|made| !same_life(made, object));
+                self.named_leftovers.retain(|left| !same_life(left, object));
+            }
+            Entry::Made { object, .. } if !self.made.iter().any(|made| same_life(made, object)) => {
+                self.made.push(object.clone());
+            }
+            Entry::Made { .. } | Entry::Decided { .. } | Entry::Making { .. } | Entry::Changed { .. } => {}
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::record::same_life;
 use super::trouble::RunDirCause;
-use crate::journal::Entry;
+use crate::journal::{Entry, may_be_named};
 use crate::secret::MASK;
 use crate::why::{ObjectRef, Why};
 
@@ -121,7 +121,7 @@ impl Journal {
 /// Whether `made` is what became of `asked`; with a generated name only its beginning was known.
 fn answers(asked: &ObjectRef, made: &ObjectRef) -> bool {
     let named = ObjectRef { name: made.name.clone(), uid: None, ..asked.clone() };
-    made.name.starts_with(&asked.name) && same_life(&named, made)
+    may_be_named(&asked.name, &made.name) && same_life(&named, made)
 }
 
 /// Every line that can be read.

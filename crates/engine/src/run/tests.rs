@@ -279,9 +279,11 @@ fn the_journal_is_read_back_and_carried_over() {
     let pod = |name: &str| ObjectRef::new("v1", "Pod", Some("n"), name);
     let made = |step: &str, object: ObjectRef| Entry::Made { step: step.into(), object };
     dir.journal(&Entry::Decided { key: "suffix".into(), value: json!("x7") });
-    dir.journal(&Entry::Making { step: "a".into(), object: pod("gen-") });
+    dir.journal(&Entry::Making { step: "a".into(), object: pod("gen-<generated>") });
     dir.journal(&made("a", pod("gen-x7k").with_uid("u1")));
     dir.journal(&Entry::Making { step: "a".into(), object: pod("lost") });
+    dir.journal(&made("a", pod("lost-not").with_uid("u0")));
+    dir.journal(&Entry::Deleted { object: pod("lost-not").with_uid("u0") });
     dir.journal(&made("a", pod("b").with_uid("u2")));
     dir.journal(&Entry::Deleted { object: pod("b").with_uid("u2") });
     dir.journal(&made("a", pod("b").with_uid("u3")));
@@ -303,6 +305,13 @@ fn the_journal_is_read_back_and_carried_over() {
     resumed.journal(&Entry::Decided { key: "other".into(), value: json!(1) });
     assert_eq!(resumed.recall("other"), Some(json!(1)));
     assert_eq!(Journal::load(resumed.path()).unwrap().leftovers(), journal.leftovers());
+    // What both parts left is left, and what one of them has taken away is not.
+    resumed.event(&at(1.0, Event::Made { step: "d".into(), object: pod("d").with_uid("u5") }));
+    resumed.journal(&Entry::Deleted { object: pod("gen-x7k").with_uid("u1") });
+    let left =
+        |record: &Record| -> Vec<String> { record.leftovers().into_iter().map(|object| object.uid.unwrap()).collect() };
+    assert_eq!(left(&resumed.record()), ["u3", "u5"]);
+    assert_eq!(left(&Record::from_run_dir(resumed.path()).unwrap()), ["u5", "u3"]);
     assert!(Journal::load(parent.path()).unwrap_err().next.contains("journal.jsonl"));
 }
 
@@ -317,9 +326,11 @@ fn a_flow_moves_earlier_files_aside_and_refuses_a_directory_in_use() {
     assert!(refused.cause.contains("gpu_operator deploy_from_operatorhub, started 2026"), "{refused}");
     drop(first);
     std::fs::write(root.path().join("FAILURE"), "").unwrap();
+    std::fs::write(root.path().join(".summary.json.4711.tmp"), "{").unwrap();
     std::fs::write(root.path().join("theirs.txt"), "").unwrap();
     let second = RunDir::unnumbered(root.path(), &flow, RunDirOptions::default()).unwrap();
     assert_eq!(second.record(), Record::default());
+    assert!(!root.path().join(".summary.json.4711.tmp").exists(), "what a killed run was writing is gone");
     assert!(!root.path().join("FAILURE").exists() && root.path().join("theirs.txt").exists());
     let earlier = Record::from_run_dir(&root.path().join("000__earlier__run")).unwrap();
     assert_eq!(earlier.name, "gpu_operator deploy_from_operatorhub");

@@ -68,15 +68,21 @@ fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     }
 }
 
+/// The beginning, at most `limit` bytes, no character cut.
+pub(super) fn start(text: &str, limit: usize) -> &str {
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// At most `limit` bytes: the beginning and, more of it, the end, with a note between them of what was left out.
 pub(super) fn clip(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
-    let mut head = limit / 4;
-    while !text.is_char_boundary(head) {
-        head -= 1;
-    }
+    let head = start(text, limit / 4).len();
     let mut tail = text.len() - (limit - limit / 4);
     while !text.is_char_boundary(tail) {
         tail += 1;

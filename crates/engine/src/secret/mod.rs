@@ -7,7 +7,6 @@ mod fields;
 mod forms;
 mod patterns;
 mod redactor;
-mod stream;
 
 use std::fmt;
 
@@ -15,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use fields::{is_plain_word, is_secret_key};
 pub use redactor::Redactor;
-pub use stream::RedactedStream;
 
 /// What stands in place of a secret.
 pub const MASK: &str = "***";

@@ -27,7 +27,6 @@ const HEAD: usize = 32;
 struct Known {
     needles: BTreeSet<Vec<u8>>,
     search: Option<Search>,
-    longest: usize,
 }
 
 struct Search {
@@ -74,7 +73,6 @@ impl Redactor {
         let before = known.needles.len();
         known.needles.extend(needles);
         if known.needles.len() != before {
-            known.longest = known.needles.iter().map(Vec::len).max().unwrap_or(0);
             known.search = None;
         }
     }
@@ -208,13 +206,8 @@ impl Redactor {
         found
     }
 
-    /// What to keep back of a stream so that no secret is cut in two.
-    pub(super) fn longest(&self) -> usize {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).longest
-    }
-
     /// Where secrets are, in order and without overlaps.
-    pub(super) fn spans(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+    fn spans(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(search) = &known.search {

@@ -147,7 +147,7 @@ impl Runner {
         self.close(if stop.is_cancelled() { "the run was stopped" } else { "an earlier step failed" });
     }
 
-    /// The run's own deadline has come: the failure is what the longest-running step waits for.
+    /// The run's own deadline has come: the failure is what the first step in the plan that still runs waits for.
     fn out_of_time(&mut self, limit: Duration) {
         let running = self.running.values().find_map(StepCx::last_pending);
         let why = running.unwrap_or_else(|| {
@@ -346,6 +346,8 @@ impl Runner {
 
     fn outcome(self) -> Outcome {
         let (exit, why) = match (self.interrupt.asked(), self.first_failure) {
+            // The run's own deadline came after something had failed already: that failure is what the run ends with.
+            (Some((_, Exit::TimedOut)), Some(why)) => (why.exit, Some(why)),
             (Some((_, exit)), why) => (exit, why),
             (None, Some(why)) => (why.exit, Some(why)),
             (None, None) => {

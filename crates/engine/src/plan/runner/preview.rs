@@ -63,14 +63,14 @@ impl Runner {
                         preview.would = would;
                     }
                 }
-                (Role::Wait, _) => {
-                    self.phases[at] = Phase::Met;
-                    note(&mut preview, "waits".to_owned());
-                }
                 (Role::Finalizer, _) => note(&mut preview, "runs at the end, whatever happened".to_owned()),
                 (_, Readiness::Never(reason)) => {
                     self.phases[at] = Phase::NotMet;
                     note(&mut preview, format!("would not run: {reason}"));
+                }
+                (Role::Wait, _) => {
+                    self.phases[at] = Phase::Met;
+                    note(&mut preview, "waits".to_owned());
                 }
                 (_, _) => {
                     self.phases[at] = Phase::Met;
