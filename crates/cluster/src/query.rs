@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 use toolbox_engine::ObjectRef;
+use toolbox_engine::journal::GENERATED;
 use toolbox_engine::plan::Kind;
 
 use crate::object::Object;
@@ -158,7 +159,7 @@ pub(crate) fn refer(manifest: &Value) -> ObjectRef {
     let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
     let name = text("/metadata/name")
         .map(str::to_owned)
-        .or_else(|| text("/metadata/generateName").map(|prefix| format!("{prefix}<generated>")));
+        .or_else(|| text("/metadata/generateName").map(|prefix| format!("{prefix}{GENERATED}")));
     ObjectRef::new(
         text("/apiVersion").unwrap_or_default(),
         text("/kind").unwrap_or_default(),

@@ -24,6 +24,7 @@ impl Asked {
     }
 }
 
+/// Status and body; an object's `retryAfter` becomes the header.
 type Reply = Result<(u16, Value), String>;
 type Answerer = Box<dyn Fn(&Asked) -> Reply + Send + Sync>;
 
@@ -55,11 +56,16 @@ pub(crate) fn client(script: &Script) -> kube::Client {
             };
             let answer = script.answer.lock().unwrap();
             let (status, value) = answer.as_ref().unwrap()(&asked).map_err(std::io::Error::other)?;
+            let retry_after = value["retryAfter"].as_u64();
             let body = match value {
                 Value::String(text) => text,
                 value => value.to_string(),
             };
-            Ok::<_, std::io::Error>(Response::builder().status(status).body(Full::new(Bytes::from(body))).unwrap())
+            let mut response = Response::builder().status(status);
+            if let Some(seconds) = retry_after {
+                response = response.header("Retry-After", seconds);
+            }
+            Ok::<_, std::io::Error>(response.body(Full::new(Bytes::from(body))).unwrap())
         }
     });
     kube::Client::new(service, "default")

@@ -122,10 +122,12 @@ impl Failure {
         }
     }
 
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
+    /// The pause before the next attempt: what the server asks for, but neither none at all (a server that says so would
+    /// be asked without end) nor more than `most`; otherwise our own schedule.
+    pub(crate) fn wait(&self, attempts: u32, most: Duration) -> Duration {
         match self {
-            Failure::Said { retry_after, .. } => *retry_after,
-            _ => None,
+            Failure::Said { retry_after: Some(asked), .. } => (*asked).max(pause(1)).min(most),
+            _ => pause(attempts).min(most),
         }
     }
 
@@ -209,7 +211,7 @@ impl Transport {
             let now = self.clock.now();
             let since = *since.get_or_insert(now);
             let spent = now.duration_since(since).unsigned_abs();
-            let wait = failure.retry_after().unwrap_or_else(|| pause(attempts)).min(self.patience.budget);
+            let wait = failure.wait(attempts, self.patience.budget);
             let budget = match &failure {
                 Failure::Said { code: 500, .. } => INTERNAL_ERRORS_PASS.min(self.patience.budget),
                 _ => self.patience.budget,

@@ -129,8 +129,8 @@ fn container_trouble(container: &Container<'_>) -> Option<PodCause> {
         }
         _ => {}
     }
-    // A container that runs may have crashed before; that is over.
-    if container.is_running() {
+    // A container that runs, or is made anew after its node was started again, may have ended badly before; that is over.
+    if container.is_running() || matches!(container.waits_for(), Some("ContainerCreating" | "PodInitializing")) {
         return None;
     }
     let last = match container.ended_badly() {

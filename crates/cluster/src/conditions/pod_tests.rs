@@ -114,6 +114,15 @@ fn a_crash_loop_ends_after_a_few_restarts_and_tells_the_last_exit() {
 }
 
 #[test]
+fn a_container_that_is_made_anew_after_its_node_was_restarted_is_not_in_a_crash_loop() {
+    let again = pod(json!({"phase": "Running", "containerStatuses": [{"name": "main", "restartCount": 12,
+        "state": {"waiting": {"reason": "ContainerCreating"}},
+        "lastState": {"terminated": {"exitCode": 255, "reason": "Unknown"}}}]}));
+    assert_eq!(pod_trouble(&again), None);
+    assert_eq!(pending(explain(&mut PodTroubles::default(), &again, &[], 0)).code, "waiting");
+}
+
+#[test]
 fn the_init_container_that_fails_is_named() {
     let validator = pod(json!({"phase": "Pending",
         "initContainerStatuses": [{"name": "driver-validation", "restartCount": 4, "state": {"terminated": {"exitCode": 1}}}],

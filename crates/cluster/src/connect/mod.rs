@@ -71,7 +71,7 @@ impl Cluster {
     /// is named and cannot be used is an error (exit code 3), never a reason to use another; a server that does not
     /// answer or does not know us is one too (exit code 4).
     pub async fn connect(options: &ConnectOptions, clock: Clock) -> Result<Self, Why> {
-        let (client, mut info) = make_client(options)?;
+        let (client, mut info) = make_client_aside(options.clone()).await?;
         let patience = options.patience();
         let first = Patience { budget: patience.budget.min(FIRST_ANSWER), attempt: patience.attempt.min(FIRST_ANSWER) };
         let probe = Self::from_client_with(client.clone(), info.clone(), clock.clone(), first);
@@ -82,10 +82,8 @@ impl Cluster {
         let reload: Reload = Box::new(move || {
             let options = again.clone();
             async move {
-                // A plugin may take its time, and must not hold up the waits. Never reached in a rehearsal.
-                let read = tokio::task::spawn_blocking(move || make_client(&options));
-                let read = read.await.map_err(|error| error.to_string())?;
-                read.map(|(client, _)| client).map_err(|why| why.to_string())
+                let made = make_client_aside(options).await;
+                made.map(|(client, _)| client).map_err(|why| why.to_string())
             }
             .boxed()
         });
@@ -127,6 +125,19 @@ fn believed(
         }
         asked => asked,
     }
+}
+
+/// Makes a client off the program's own thread: a plugin may take its time, and must hold up neither the waits nor a
+/// signal. Never reached in a rehearsal.
+async fn make_client_aside(options: ConnectOptions) -> Result<(kube::Client, ClusterInfo), Why> {
+    let made = tokio::task::spawn_blocking(move || make_client(&options)).await;
+    made.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => Err(Why::new(
+            ObjectRef::thing("kubeconfig", "any"),
+            &ConnectCause::Unreadable { problem: error.to_string() },
+        )),
+    })
 }
 
 /// A client as the configuration says, and what it says.

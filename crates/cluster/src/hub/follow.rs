@@ -22,6 +22,8 @@ const SILENCE: Duration = Duration::from_secs(150);
 const TOO_SHORT: Duration = Duration::from_secs(1);
 /// For kinds that can be listed but not watched.
 const LIST_AGAIN: Duration = Duration::from_secs(5);
+/// However long a server asks to be left alone, its watches are tried again by then: waits depend on them.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A server that has just started may refuse everybody for some seconds.
 const REFUSALS_PASS: Duration = Duration::from_secs(15);
 
@@ -73,8 +75,7 @@ pub(super) async fn follow(feed: std::sync::Arc<Feed>) {
                 if attempts == 1 {
                     aggregated(&feed, &failure).await;
                 }
-                let wait = failure.retry_after().unwrap_or_else(|| pause(attempts));
-                feed.transport.clock.sleep(wait).await;
+                feed.transport.clock.sleep(failure.wait(attempts, LONGEST_PAUSE)).await;
             }
         }
     }
@@ -170,8 +171,7 @@ async fn watch(feed: &Feed, mut version: String) -> End {
             Err(failure) if failure.is_passing() => {
                 feed.away(&failure);
                 attempts += 1;
-                let wait = failure.retry_after().unwrap_or_else(|| pause(attempts));
-                clock.sleep(wait).await;
+                clock.sleep(failure.wait(attempts, LONGEST_PAUSE)).await;
                 continue;
             }
             // Gone, not served any more, not allowed any more: the list says what it is.

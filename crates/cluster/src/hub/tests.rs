@@ -46,6 +46,41 @@ async fn equal_queries_share_a_watch_and_a_deletion_between_lists_is_seen() {
     assert_eq!(one.judge(|objects| Verdict::Done(objects.len())), Verdict::Done(1));
 }
 
+/// Asks a server that throttles for some seconds with this header; when its objects were seen, and how often it was asked.
+async fn throttled(retry_after: u64, seconds: u64) -> (u64, u32) {
+    let script = Script::new();
+    let cluster = cluster(&script);
+    let (clock, asked) = (cluster.clock().clone(), std::sync::Arc::new(AtomicU32::new(0)));
+    let count = asked.clone();
+    script.answer(move |asked| {
+        if asked.path.contains("watch=true") {
+            return Err("nobody is there".to_owned());
+        }
+        count.fetch_add(1, Ordering::SeqCst);
+        Ok(match clock.elapsed().as_secs() < seconds {
+            true => (429, json!({"code": 429, "retryAfter": retry_after})),
+            false => (200, json!({"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "a"}}]})),
+        })
+    });
+    let nodes = cluster.watch(Query::all(&kinds::NODE));
+    let mut changes = nodes.subscribe();
+    while nodes.objects().is_empty() {
+        changes.changed().await.unwrap();
+    }
+    (cluster.clock().elapsed().as_secs(), asked.load(Ordering::SeqCst))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_is_believed_when_it_asks_for_a_pause_within_reason() {
+    assert_eq!(throttled(7, 10).await, (14, 3));
+    // A day is not.
+    let (seen, _) = throttled(86_400, 10).await;
+    assert_eq!(seen, 60);
+    // None at all would be a storm.
+    let (seen, asked) = throttled(0, 10).await;
+    assert!(seen == 10 && asked <= 101, "{seen} {asked}");
+}
+
 fn map(value: &str, version: &str) -> serde_json::Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns", "resourceVersion": version},
         "data": {"k": value}})

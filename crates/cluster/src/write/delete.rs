@@ -2,11 +2,13 @@
 
 use http::Method;
 use serde_json::json;
+use toolbox_engine::plan::Kind;
 use toolbox_engine::{ObjectRef, StepCx, Why};
 
 use super::{call, named};
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
+use crate::object::Object;
 use crate::query::path;
 
 impl Cluster {
@@ -45,14 +47,33 @@ impl Cluster {
                 cx.deleted(&object);
                 Ok(true)
             }
-            // A conflict is about the uid: another object has the name now.
-            Err(ClusterError::Conflict { .. }) => Ok(false),
+            Err(conflict @ ClusterError::Conflict { .. }) => self.deleted_already(cx, &kind, &object, conflict).await,
             // Gone between our look and now, by an earlier attempt of ours or by somebody else.
             Err(error) if error.is_absent() => {
                 cx.deleted(&object);
                 Ok(true)
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What a conflict is about: another object has the name now; or a namespace, which refuses a second deletion so, is
+    /// on its way out, by an earlier attempt of ours whose answer was lost or by somebody else.
+    async fn deleted_already(
+        &self,
+        cx: &StepCx,
+        kind: &Kind,
+        object: &ObjectRef,
+        conflict: ClusterError,
+    ) -> Result<bool, Why> {
+        let same = |found: &Object| object.uid.as_deref().is_none_or(|uid| uid == found.uid());
+        match self.get(kind, object.namespace.as_deref(), &object.name).await?.filter(same) {
+            None => Ok(false),
+            Some(found) if found.is_deleting() => {
+                cx.deleted(object);
+                Ok(true)
+            }
+            Some(_) => Err(conflict.into()),
         }
     }
 }

@@ -56,6 +56,36 @@ async fn a_create_whose_answer_was_lost_is_looked_for_before_it_is_repeated() {
     assert_eq!(cluster.traffic().requests["create"], 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_refuses_a_second_deletion_is_being_deleted() {
+    for (deleting, gone) in [(true, Ok(true)), (false, Err("conflict"))] {
+        let script = Script::new();
+        script.answer(move |asked| {
+            Ok(match &*asked.method {
+                "DELETE" => {
+                    (409, json!({"reason": "Conflict", "message": "The system is ensuring all content is removed"}))
+                }
+                _ => {
+                    let stamp = deleting.then_some("2026-01-01T00:00:00Z");
+                    let metadata = json!({"name": "ns", "uid": "u1", "deletionTimestamp": stamp});
+                    (200, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
+                }
+            })
+        });
+        let cluster = cluster(&script);
+        let found = Arc::new(std::sync::Mutex::new(None));
+        let keep = found.clone();
+        let _ = step(&cluster, |cx, cluster| async move {
+            let target = ObjectRef::new("v1", "Namespace", None, "ns").with_uid("u1");
+            *keep.lock().unwrap() = Some(cluster.delete(&cx, &target).await);
+            Ok(Applied { object: Object::new(json!({})), change: Change::Unchanged })
+        })
+        .await;
+        let found = found.lock().unwrap().take().unwrap();
+        assert_eq!(found.map_err(|why| why.code.into_owned()), gone.map_err(str::to_owned));
+    }
+}
+
 /// A server that answers by the second of its clock.
 fn by_time(
     script: &Script,

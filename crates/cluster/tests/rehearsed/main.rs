@@ -5,6 +5,7 @@
 mod access;
 mod common;
 mod connecting;
+mod rights;
 mod troubles;
 mod upgrading;
 mod watching;

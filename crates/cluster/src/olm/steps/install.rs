@@ -195,8 +195,11 @@ fn plan_step(
     subscription: Out<()>,
 ) -> Out<Option<Planned>> {
     let describe = StepSpec::wait(&id(spec, "install-plan"), format!("OLM plans {}", spec.title), spec.plan_deadline)
-        .does(Effect::any(Act::Watch, &kinds::SUBSCRIPTION, spec.namespace.as_deref()))
-        .does(Effect::any(Act::Watch, &kinds::INSTALL_PLAN, spec.namespace.as_deref()));
+        .does(Effect::any(Act::Watch, &kinds::SUBSCRIPTION, None))
+        .does(Effect::any(Act::Watch, &kinds::CATALOG_SOURCE, None))
+        .does(Effect::any(Act::Watch, &kinds::OPERATOR_GROUP, spec.namespace.as_deref()))
+        .does(Effect::any(Act::Watch, &kinds::INSTALL_PLAN, spec.namespace.as_deref()))
+        .does(Effect::any(Act::Watch, &kinds::CSV, spec.namespace.as_deref()));
     let (cluster, spec) = (cluster.clone(), spec.clone());
     plan.step(describe, (target, subscription), |cx, (target, _)| async move {
         let found = progress::wait(&cx, &cluster, &spec, &target, Stage::Planned, &[]).await?;

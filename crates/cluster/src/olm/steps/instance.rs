@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolbox_engine::plan::{Act, Effect, Kind, Out};
-use toolbox_engine::{Plan, Step, StepCx, StepSpec, Verdict, Why};
+use toolbox_engine::{Plan, Step, StepCx, StepSpec, Why};
 
 use super::install::Installed;
 use crate::olm::OlmCause;
-use crate::{Applied, Cluster, Object, Query, kinds};
+use crate::{Applied, Cluster, Object, Query, conditions, kinds};
 
 /// Between two tries of a create that the server is not ready for.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
@@ -79,23 +79,14 @@ pub fn kind_is_served(
     let cluster = cluster.clone();
     plan.step(describe, installed.csv, |cx, _| async move {
         let query = Query::named(&kinds::CRD, None, &name);
-        let absent = query.object();
+        let meant = query.object();
         let watched = cluster.watch(query);
         cx.wait(watched.changes(), || {
-            watched.judge_one(|crd| match crd {
-                Some(crd) if established(crd) => Verdict::Done(()),
-                Some(crd) => Verdict::Pending(Why::waiting(crd.refer(), "crd-not-established", "is not served yet")),
-                None => Verdict::Pending(Why::waiting(absent.clone(), "crd-absent", "does not exist yet")),
-            })
+            watched.judge_one(|found| conditions::crd_established(found, &meant).map(|_| ()))
         })
         .await?;
         Ok(Step::AlreadySo((), format!("{name} is served")))
     })
-}
-
-fn established(crd: &Object) -> bool {
-    let condition = crd.condition("Established");
-    !crd.is_deleting() && condition.is_some_and(|condition| condition.is_true())
 }
 
 /// The CSV's example of this kind and group; the order of the examples says nothing.

@@ -73,7 +73,10 @@ fn find_step(plan: &mut Plan, cluster: &Cluster, spec: &Arc<UninstallSpec>, afte
         .deadline(super::access::ASK)
         .does(Effect::any(Act::Read, &kinds::SUBSCRIPTION, None))
         .does(Effect::any(Act::Read, &kinds::CSV, None))
-        .does(Effect::any(Act::Read, &kinds::CRD, None));
+        .does(Effect::any(Act::Read, &kinds::CRD, None))
+        .does(Effect::any(Act::Read, &kinds::OPERATOR_GROUP, spec.namespace.as_deref()))
+        .does(Effect::any(Act::Read, &kinds::DEPLOYMENT, spec.namespace.as_deref()))
+        .does(Effect::any(Act::Read, &kinds::NAMESPACE, None));
     for kind in &spec.instances {
         describe = describe.does(Effect::any(Act::Read, kind, None));
     }
@@ -100,6 +103,9 @@ fn instances_step(plan: &mut Plan, cluster: &Cluster, spec: &Arc<UninstallSpec>,
         .leaves("the operator, which the custom resources need to go");
     for kind in &spec.instances {
         describe = describe.does(Effect::any(Act::Delete, kind, None));
+        if spec.strip_finalizers {
+            describe = describe.does(Effect::any(Act::Patch, kind, None));
+        }
     }
     let (cluster, spec) = (cluster.clone(), spec.clone());
     plan.step(describe, found, |cx, found| async move {
@@ -154,7 +160,8 @@ async fn instances_gone(cx: &StepCx, cluster: &Cluster, spec: &UninstallSpec, fo
             }
             let text = format!("{}: stripped {}, as asked", object.refer(), object.finalizers().join(", "));
             cx.warn("finalizers-stripped", text);
-            let patch = json!({"metadata": {"finalizers": null}});
+            // With its uid, so that an object that has taken its name meanwhile keeps its own.
+            let patch = json!({"metadata": {"finalizers": null, "uid": object.uid()}});
             cluster.patch(cx, kind, object.namespace(), object.name(), patch).await?;
         }
     }
