@@ -83,7 +83,7 @@ pub(crate) struct GlobalArgs {
     #[arg(long = "as-group", global = true, value_name = "GROUP", hide_short_help = true)]
     pub(crate) act_as_group: Vec<String>,
 
-    /// How long one request to the API server may take [default: 30s]
+    /// How long one request to the API server may take [default: 60s]
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration, hide_short_help = true)]
     pub(crate) request_timeout: Option<Duration>,
 

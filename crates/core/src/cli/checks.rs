@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolbox_engine::run::Journal;
+use toolbox_engine::run::{Journal, is_running};
 use toolbox_engine::{Cause, Exit, FailureVerdict, ObjectRef, Plan, Why};
 
 use super::args::GlobalArgs;
@@ -75,9 +75,22 @@ pub(crate) fn names(globals: &GlobalArgs, plan: &Plan) -> Result<(), Why> {
     Ok(())
 }
 
+/// The journal of a run that is over, however it ended; `flag` is what named it.
+pub(crate) fn ended(flag: &str, directory: &Path) -> Result<Journal, Why> {
+    let journal = Journal::load(directory)?;
+    if is_running(directory) {
+        return Err(wrong_flag(
+            flag,
+            format!("the run in {} is still going on", directory.display()),
+            "stop it first (Ctrl-C or kill), or let it end",
+        ));
+    }
+    Ok(journal)
+}
+
 /// The journal of a run that can be resumed by this verb. A CI flow's run carries the flow's name.
 pub(crate) fn resumable(directory: &Path, name: &VerbName, flow: Option<&str>) -> Result<Journal, Why> {
-    let journal = Journal::load(directory)?;
+    let journal = ended("--resume", directory)?;
     let record = record(directory)?;
     let name = flow.map_or_else(|| name.to_string(), str::to_owned);
     let same = record.name.is_empty() || record.name.replace('-', "_") == name.replace('-', "_");

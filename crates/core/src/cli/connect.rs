@@ -1,13 +1,14 @@
 //! From options and environment to a connection, and what is said about it.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toolbox_cluster::{ClusterInfo, ConnectOptions};
 use toolbox_engine::Redactor;
 
 use super::args::GlobalArgs;
 use crate::EnvMap;
+use crate::config;
 use crate::settings::{Origin, Settings};
 
 /// How to reach the cluster.
@@ -42,9 +43,27 @@ pub(crate) fn hide_credentials(options: &ConnectOptions, redactor: &Redactor) {
     for file in files {
         // What cannot be read here is complained about where it is needed.
         if let Ok(content) = std::fs::read(&file) {
+            for named in credential_files(&file, &content) {
+                if let Ok(content) = std::fs::read(named) {
+                    redactor.register(content);
+                }
+            }
             redactor.register(content);
         }
     }
+}
+
+/// The files with tokens and keys that a kubeconfig names instead of holding them.
+fn credential_files(kubeconfig: &Path, content: &[u8]) -> Vec<PathBuf> {
+    let beside = kubeconfig.parent().unwrap_or(Path::new("."));
+    let text = String::from_utf8_lossy(content);
+    let documents = config::documents(&kubeconfig.display().to_string(), &text).unwrap_or_default();
+    let users = documents.iter().filter_map(|document| document["users"].as_array()).flatten();
+    users
+        .flat_map(|user| ["tokenFile", "client-key"].map(|key| user["user"][key].as_str()))
+        .flatten()
+        .map(|file| beside.join(file))
+        .collect()
 }
 
 /// Which cluster it is, in one line, and what was odd on the way.
@@ -71,6 +90,24 @@ pub(crate) fn describe(info: &ClusterInfo) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_kubeconfig_holds_and_what_it_names_is_hidden() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, content: &str| std::fs::write(dir.path().join(name), content).unwrap();
+        write("token.txt", "beside-0123456789\n");
+        write("key.pem", "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n");
+        write(
+            "config",
+            "apiVersion: v1\nkind: Config\nclusters: []\nusers:\n- name: a\n  user:\n    token: inside-0123456789\n\
+             - name: b\n  user:\n    tokenFile: token.txt\n    client-key: key.pem\n",
+        );
+        let options = ConnectOptions { kubeconfig: Some(dir.path().join("config")), ..ConnectOptions::default() };
+        let redactor = Redactor::new();
+        hide_credentials(&options, &redactor);
+        let seen = "inside-0123456789 beside-0123456789 MIIEvQIBADANBgkqhkiG9w0BAQEFAASC";
+        assert_eq!(redactor.text(seen), "*** *** ***");
+    }
 
     #[test]
     fn the_line_says_server_user_context_and_source() {

@@ -163,10 +163,10 @@ impl Program<'_> {
 
     fn on_a_cluster(&self, verb: Box<dyn Verb>, redactor: &Redactor) -> Exit {
         let finished = match runtime(false) {
-            Ok(runtime) => runtime.block_on(self.real(verb, redactor)),
+            Ok(runtime) => complete(runtime, self.real(verb, redactor)),
             Err(exit) => return exit,
         };
-        self.answer(&finished)
+        self.answer(finished, redactor)
     }
 
     async fn real(&self, verb: Box<dyn Verb>, redactor: &Redactor) -> Finished {
@@ -219,7 +219,7 @@ impl Program<'_> {
             Ok(runtime) => runtime.block_on(rehearse::rehearse(&context, args, scenario, verb, redactor)),
             Err(exit) => return exit,
         };
-        self.answer(&finished)
+        self.answer(finished, redactor)
     }
 
     fn serve(&self, args: &RehearseArgs) -> u8 {
@@ -230,12 +230,16 @@ impl Program<'_> {
         served.unwrap_or_else(|why| complain(&why, self.paint()).code())
     }
 
-    /// Prints the result, and only that.
-    fn answer(&self, finished: &Finished) -> Exit {
+    /// Prints the result, and only that, secrets out.
+    fn answer(&self, mut finished: Finished, redactor: &Redactor) -> Exit {
         let output = self.globals().output;
-        let text = match (&finished.answer, output) {
-            (Some(answer), _) => output::form(answer, output),
-            (None, Output::Json) if finished.exit != Exit::Done => output::pretty(&failure_json(finished)),
+        let text = match (finished.answer.take(), output) {
+            (Some(answer), _) => output::form(&clean(answer, redactor), output),
+            (None, Output::Json) if finished.exit != Exit::Done => {
+                let mut json = failure_json(&finished);
+                redactor.json(&mut json);
+                output::pretty(&json)
+            }
             (None, _) => return finished.exit,
         };
         match printed(output::print(&text)) {
@@ -278,7 +282,11 @@ impl Program<'_> {
         };
         match answer {
             Ok(report) => printed(output::print(&output::form(&report, self.globals().output))),
-            Err(why) => complain(&why, self.paint()),
+            Err(why) => {
+                let text = failure_lines(&why, "error", self.paint()).join("\n");
+                output::complain(&redactor.text(&text));
+                why.exit
+            }
         }
     }
 
@@ -288,15 +296,29 @@ impl Program<'_> {
         let Ok(runtime) = runtime(false) else {
             return Err(ConfigError::file("runtime", "cannot be started").into());
         };
-        let report = runtime.block_on(async {
+        let report = complete(runtime, async {
             let cluster = Cluster::connect(&options, Clock::real()).await?;
             for line in connect::describe(cluster.info()) {
                 output::complain(&line);
             }
             why::why(&cluster, args, self.paint()).await
         })?;
-        Ok(Report { text: redactor.text(&report.text).into_owned(), json: report.json })
+        Ok(clean(report, redactor))
     }
+}
+
+/// What is printed without what the redactor knows.
+fn clean(report: Report, redactor: &Redactor) -> Report {
+    let mut json = report.json;
+    redactor.json(&mut json);
+    Report { text: redactor.text(&report.text).into_owned(), json }
+}
+
+/// Runs to the end. What still blocks then, such as a credential plugin that nobody answers, does not hold up the exit.
+fn complete<T>(runtime: tokio::runtime::Runtime, future: impl Future<Output = T>) -> T {
+    let done = runtime.block_on(future);
+    runtime.shutdown_background();
+    done
 }
 
 /// One thread is enough: a run waits for the cluster nearly all the time. `paused` is for the rehearsal.

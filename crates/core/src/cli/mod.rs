@@ -10,6 +10,7 @@ mod connect;
 mod display;
 mod embed;
 mod external;
+mod identity;
 mod lease;
 mod log;
 mod main;

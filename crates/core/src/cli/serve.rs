@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-use toolbox_engine::{Clock, Why};
+use toolbox_engine::{Clock, Exit, Why};
 use toolbox_rehearsal::serve::{ServeOptions, serve};
 use toolbox_rehearsal::{Scenario, World};
 
@@ -35,6 +35,7 @@ pub(crate) async fn serve_it(args: &RehearseArgs, scenario: Scenario, env: &EnvM
         tokio::select! {
             biased;
             () = signals.listen() => 1,
+            () = terminated(&signals) => Exit::Terminated.code(),
             code = child(program, words, &file.0) => code?,
         }
     } else {
@@ -52,8 +53,18 @@ pub(crate) async fn serve_it(args: &RehearseArgs, scenario: Scenario, env: &EnvM
     Ok(code)
 }
 
+/// SIGTERM came. What Ctrl-C sends reaches the command as well, and how that ends is the answer.
+async fn terminated(signals: &Signals) {
+    signals.stopped.cancelled().await;
+    if signals.first().1 != Exit::Terminated {
+        std::future::pending().await
+    }
+}
+
 async fn child(program: &OsStr, words: &[std::ffi::OsString], kubeconfig: &Path) -> Result<u8, Why> {
-    let status = tokio::process::Command::new(program).args(words).env("KUBECONFIG", kubeconfig).status().await;
+    let mut command = tokio::process::Command::new(program);
+    command.args(words).env("KUBECONFIG", kubeconfig).kill_on_drop(true);
+    let status = command.status().await;
     let status = status.map_err(|error| {
         let problem = format!("cannot be started: {}", plain(&error));
         Why::from(ConfigError::file(program.to_string_lossy(), problem).help("check the words after `--`"))

@@ -8,11 +8,13 @@ use serde_json::Value;
 use tokio::sync::watch;
 use toolbox_cluster::{Cluster, MANAGED_BY, MANAGER, Object, Query, RUN, conditions, kinds};
 use toolbox_engine::event::{Ended, Event, Reporter, Role, Stamped};
-use toolbox_engine::journal::Entry;
+use toolbox_engine::journal::{Entry, GENERATED, may_be_named};
 use toolbox_engine::plan::{Act, Effect, StepSpec};
-use toolbox_engine::run::{Journal, is_running};
+use toolbox_engine::run::Journal;
 use toolbox_engine::{Cause, Exit, FailureVerdict, ObjectRef, Plan, Step, StepCx, Why};
 
+use super::checks::ended;
+use super::identity;
 use super::run::run_id_of;
 use super::verb::{Verb, VerbEnv, VerbName};
 
@@ -126,13 +128,14 @@ async fn delete(cx: &StepCx, cluster: &Cluster, object: &ObjectRef) -> Result<bo
     }
     let kind = cluster.kind(&object.api_version, &object.kind).await?;
     let watched = cluster.watch(Query::named(&kind, object.namespace.as_deref(), &object.name));
-    let gone = cx.wait(watched.changes(), || watched.judge(|objects| conditions::gone(objects, object)));
+    // With its definition an object goes too.
+    let judge = || watched.judge_absence(|objects| conditions::gone(objects, object));
+    let gone = cx.wait(watched.changes(), judge);
     tokio::select! {
         biased;
         gone = gone => gone.map(|()| true),
         () = cx.clock().sleep(EACH) => {
-            let verdict = watched.judge(|objects| conditions::gone(objects, object));
-            match verdict {
+            match judge() {
                 toolbox_engine::Verdict::Done(()) => Ok(true),
                 toolbox_engine::Verdict::Pending(why) | toolbox_engine::Verdict::Failed(why) => {
                     Err(why.timed_out(EACH))
@@ -167,11 +170,20 @@ async fn others(cluster: &Cluster, namespace: &ObjectRef) -> Result<Vec<String>,
     Ok(others)
 }
 
-/// The answer to a create was lost: what carries the run's id under that name was made by it.
+/// Takes back what came of a create whose answer was lost.
 async fn delete_lost(cx: &StepCx, cluster: &Cluster, object: &ObjectRef, run: &str) -> Result<bool, Why> {
+    let mut any = false;
+    for one in of_lost_create(cluster, object, run).await? {
+        any |= delete(cx, cluster, &one.refer()).await?;
+    }
+    Ok(any)
+}
+
+/// What came of a create whose answer was lost: what carries the run's id under a name that the object may have.
+pub(crate) async fn of_lost_create(cluster: &Cluster, object: &ObjectRef, run: &str) -> Result<Vec<Object>, Why> {
     let kind = match cluster.kind(&object.api_version, &object.kind).await {
         Ok(kind) => kind,
-        Err(error) if error.is_absent() => return Ok(false),
+        Err(error) if error.is_absent() => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
     let all = match &object.namespace {
@@ -179,17 +191,13 @@ async fn delete_lost(cx: &StepCx, cluster: &Cluster, object: &ObjectRef, run: &s
         None => Query::all(&kind),
     };
     let ours = format!("{}={}", toolbox_cluster::MANAGED_BY, toolbox_cluster::MANAGER);
-    let found = match cluster.list(&all.labels(ours)).await {
+    let mut found = match cluster.list(&all.labels(ours)).await {
         Ok(found) => found,
-        Err(error) if error.is_absent() => return Ok(false),
+        Err(error) if error.is_absent() => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
-    let mut any = false;
-    let of_this_run = |one: &&Object| one.annotation(RUN) == Some(run) && one.name().starts_with(&object.name);
-    for one in found.iter().filter(of_this_run) {
-        any |= delete(cx, cluster, &one.refer()).await?;
-    }
-    Ok(any)
+    found.retain(|one| one.annotation(RUN) == Some(run) && may_be_named(&object.name, one.name()));
+    Ok(found)
 }
 
 /// Puts an object's fields back as they were, if it still is the same object.
@@ -265,14 +273,7 @@ impl Reporter for Watchman {
 
 /// `tbx cleanup RUN_DIR`: takes a finished run back.
 pub(crate) fn clean_up(run_dir: &Path) -> Result<Box<dyn Verb>, Why> {
-    let journal = Journal::load(run_dir)?;
-    if is_running(run_dir) {
-        return Err(super::wrong_flag(
-            "RUN_DIR",
-            format!("the run in {} is still going on", run_dir.display()),
-            "stop it first (Ctrl-C or kill), or let it end",
-        ));
-    }
+    let journal = ended("RUN_DIR", run_dir)?;
     let run = run_id_of(&journal);
     Ok(Box::new(CleanUp { journal, run }))
 }
@@ -299,12 +300,19 @@ impl Verb for CleanUp {
                 Entry::Changed { object, .. } => (Act::Patch, object),
                 Entry::Decided { .. } | Entry::Deleted { .. } => continue,
             };
-            if let Some(kind) = kinds::find(&object.api_version, &object.kind) {
-                spec = spec.does(Effect::on(act, &kind, object.namespace.as_deref(), &object.name));
-            }
+            let Some(kind) = kinds::find(&object.api_version, &object.kind) else { continue };
+            let namespace = object.namespace.as_deref();
+            spec = spec.does(match object.name.strip_suffix(GENERATED) {
+                Some(_) => Effect::any(act, &kind, namespace),
+                None => Effect::on(act, &kind, namespace, &object.name),
+            });
         }
         let cluster = env.cluster.clone();
-        plan.step(spec, (), move |cx, ()| async move { take_back(&cx, &cluster, &self.journal, &self.run).await });
+        plan.step(spec, (), move |cx, ()| async move {
+            let before = self.journal.decisions.get(identity::KEY).and_then(Value::as_str);
+            identity::check("RUN_DIR", before, identity::of(&cluster).await.as_deref())?;
+            take_back(&cx, &cluster, &self.journal, &self.run).await
+        });
         Ok(plan)
     }
 }

@@ -135,6 +135,20 @@ fn a_secret_option_is_in_no_file_and_no_output() {
         world.run(&["rehearse", "demo", "put", "a", "--api-token", "hush-hush-token", "--value", "hush-hush-token"]);
     run.assert(0);
     assert!(!run.err.contains("hush-hush-token"), "{}", run.err);
+    assert_eq!(run.out, "*** x1\n");
+    let run = world.run(&[
+        "rehearse",
+        "demo",
+        "put",
+        "a",
+        "--api-token",
+        "hush-hush-token",
+        "--value",
+        "hush-hush-token",
+        "-o",
+        "json",
+    ]);
+    assert_eq!(run.json(), serde_json::json!({"value": "*** x1"}));
     for file in world.files() {
         let content = std::fs::read(&file).unwrap();
         let content = String::from_utf8_lossy(&content);

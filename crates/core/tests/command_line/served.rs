@@ -13,7 +13,12 @@ struct Served {
 impl Served {
     /// Starts one, and points the world's runs at it.
     fn start(world: &World) -> Self {
-        let words = ["rehearse", "--serve", "--speed", "50"];
+        Self::seeded(world, "0")
+    }
+
+    /// One that is not the same as those of other seeds.
+    fn seeded(world: &World, seed: &str) -> Self {
+        let words = ["rehearse", "--serve", "--speed", "50", "--seed", seed];
         let mut child = world.command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -96,6 +101,56 @@ fn a_run_that_was_killed_is_resumed_and_proves_again_what_it_had_done() {
 }
 
 #[test]
+fn a_resumed_run_that_fails_lists_what_its_first_part_left_as_far_as_it_is_there() {
+    let world = World::new();
+    let _served = Served::start(&world);
+    let (mut killed, _) = held(&world, &["demo", "fail-later", "--hold-at", "demo.fail"]);
+    send(&killed, "KILL");
+    killed.wait().unwrap();
+    let run = |number: &str| world.file(&format!("{number}__demo__fail_later")).display().to_string();
+    let left = |number: &str| -> Vec<String> {
+        let summary = std::fs::read(world.file(&format!("{number}__demo__fail_later/summary.json"))).unwrap();
+        let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+        let all = summary["leftovers"].as_array().unwrap().iter();
+        all.map(|one| format!("{}/{}", one["name"].as_str().unwrap(), one["uid"].as_str().unwrap())).collect()
+    };
+    let resume = |from: &str| world.run(&["demo", "fail-later", "--resume", &run(from), "--force-lock"]);
+    let first = resume("000");
+    first.assert(1);
+    assert!(first.err.contains("left on the cluster:\n  ConfigMap/default/half-done\n"), "{}", first.err);
+    assert_eq!(left("001"), left("000"));
+    // Killed after the create and before its answer was written down: it is found by the run's id.
+    let journal = world.file("000__demo__fail_later/journal.jsonl");
+    let whole = std::fs::read_to_string(&journal).unwrap();
+    let torn: Vec<&str> = whole.lines().filter(|line| !line.contains("\"made\"")).collect();
+    assert!(torn.len() + 1 == whole.lines().count(), "{whole}");
+    std::fs::write(&journal, format!("{}\n", torn.join("\n"))).unwrap();
+    resume("000").assert(1);
+    assert_eq!(left("002"), left("001"));
+    // What is gone is not left, and another object of the name is not the same.
+    world.run(&["cleanup", &run("002")]).assert(0);
+    resume("002").assert(1);
+    assert_eq!(left("004").len(), 1);
+    assert_ne!(left("004"), left("002"));
+}
+
+#[test]
+fn a_run_is_neither_resumed_nor_taken_back_on_another_cluster() {
+    let world = World::new();
+    let served = Served::start(&world);
+    world.run(&["demo", "put", "a"]).assert(0);
+    let run = world.file("000__demo__put").display().to_string();
+    drop(served);
+    let _other = Served::seeded(&world, "7");
+    for words in [&["cleanup", &run][..], &["demo", "put", "a", "--resume", &run]] {
+        let refused = world.run(words);
+        refused.assert(2);
+        assert!(refused.err.contains(": that run was on another cluster than this one\n"), "{}", refused.err);
+    }
+    world.run(&["demo", "has-map", "a"]).assert(1);
+}
+
+#[test]
 fn an_object_of_the_live_cluster_is_explained() {
     let world = World::new();
     let _served = Served::start(&world);
@@ -127,4 +182,21 @@ fn a_command_runs_against_a_cluster_that_lives_as_long_as_it() {
         0
     );
     world.run(&["rehearse", "--serve", "demo", "put", "a"]).assert(2);
+}
+
+#[test]
+fn a_signal_to_a_served_cluster_ends_its_command_too() {
+    let world = World::new();
+    let words = ["rehearse", "--serve", "--", "/bin/sh", "-c", "echo up; exec /bin/cat"];
+    let mut command = world.command(&words);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    // It would read from us for ever.
+    let _open = child.stdin.take();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+    send(&child, "TERM");
+    out.read_to_string(&mut line).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
 }

@@ -38,6 +38,9 @@ fn a_killed_run_can_be_looked_at_and_resumed() {
     let running = world.run(&["cleanup", &run]);
     running.assert(2);
     assert!(running.err.contains("is still going on"), "{}", running.err);
+    let both = world.run(&["rehearse", "demo", "put", "a", "--resume", &run]);
+    both.assert(2);
+    assert!(both.err.contains("error: flag/--resume: the run in "), "{}", both.err);
     send(&child, "KILL");
     child.wait().unwrap();
     let report = world.run(&["report", &run]);
@@ -52,6 +55,23 @@ fn a_killed_run_can_be_looked_at_and_resumed() {
     );
     let resumed = world.run(&["rehearse", "demo", "put", "a", "--resume", &run]);
     resumed.assert(0);
+}
+
+#[test]
+fn a_credential_plugin_that_hangs_does_not_keep_a_signal_from_ending_the_run() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    // It waits for somebody who never comes, after a CI has sent its signal.
+    let plugin = world.write("plugin.sh", "#!/bin/sh\nkill -TERM $PPID\nexec /bin/sleep 30\n");
+    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let kubeconfig = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+         clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:9'}}}}]\n\
+         contexts: [{{name: c, context: {{cluster: c, user: c}}}}]\n\
+         users: [{{name: c, user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, command: {plugin}}}}}}}]\n"
+    );
+    let kubeconfig = world.write("kubeconfig", &kubeconfig);
+    world.run(&["demo", "put", "a", "--kubeconfig", &kubeconfig]).assert(143);
 }
 
 #[test]

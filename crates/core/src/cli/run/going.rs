@@ -8,17 +8,18 @@ use std::time::Duration;
 use futures::FutureExt;
 use toolbox_cluster::Cluster;
 use toolbox_engine::event::{Event, Reporter, Role, Stamped};
+use toolbox_engine::journal::{Entry, Records};
 use toolbox_engine::plan::{self, Effect, RunOptions, StepSpec};
 use toolbox_engine::{Exit, ObjectRef, Plan, Report, RunDir, Step, Why};
 
 use super::bug::Bug;
-use super::{Context, Finished, Stage};
-use crate::cli::checks;
+use super::{Context, Finished, Stage, proof};
 use crate::cli::display::{Display, Ending};
 use crate::cli::lease::{self, Holder, Lease};
 use crate::cli::signals::Signals;
 use crate::cli::undo::{UNDO, Watchman, take_back};
 use crate::cli::verb::{Verb, VerbName};
+use crate::cli::{checks, identity};
 
 /// How often the display looks at the time.
 const TICK: Duration = Duration::from_millis(200);
@@ -88,6 +89,9 @@ impl Going<'_> {
             self.display.asks();
         }
         let outcome = self.run(plan, &cluster, lease, signals).await;
+        if outcome.exit != Exit::Done {
+            proof::prove_lost(&cluster, &self.run, &self.run_id).await;
+        }
         let traffic = cluster.traffic();
         self.tell(Event::Traffic { requests: traffic.requests, watch_events: traffic.watch_events });
         if let Some(seconds) = self.floor {
@@ -175,6 +179,7 @@ impl Going<'_> {
         }
         self.display.say(&format!("run directory: {}", self.run.path().display()));
         let cluster = cluster.with_run_id(&self.run_id).with_force_conflicts(self.context.globals.force_conflicts);
+        self.same_cluster(&cluster).await?;
         let mut env = self.context.verb_env(&cluster, self.stage);
         env.run = Some(self.run.clone());
         let plan = verb.plan(&env)?;
@@ -185,7 +190,24 @@ impl Going<'_> {
             return Err(why);
         }
         let lease = if changes(&effects) { self.lease(&cluster).await? } else { None };
+        if self.context.globals.resume.is_some() {
+            proof::prove_all(&cluster, &self.run, &self.run_id).await?;
+        }
         Ok((cluster, plan, lease))
+    }
+
+    /// Keeps which cluster this is, and refuses to resume a run of another one. Every rehearsal has a cluster of its own.
+    async fn same_cluster(&self, cluster: &Cluster) -> Result<(), Why> {
+        if self.stage.rehearsal.is_some() {
+            return Ok(());
+        }
+        let now = identity::of(cluster).await;
+        let before = self.run.recall(identity::KEY);
+        identity::check("--resume", before.as_ref().and_then(|id| id.as_str()), now.as_deref())?;
+        if let (None, Some(now)) = (before, now) {
+            self.run.journal(&Entry::Decided { key: identity::KEY.to_owned(), value: now.into() });
+        }
+        Ok(())
     }
 
     async fn lease(&self, cluster: &Cluster) -> Result<Option<Lease>, Why> {

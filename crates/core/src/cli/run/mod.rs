@@ -2,6 +2,7 @@
 
 mod bug;
 mod going;
+mod proof;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
