@@ -29,15 +29,6 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
     Ok(())
 }
 
-/// One suite on the real stack. At times the real NFD leaves nodes without labels, for a cause not found yet, so a suite
-/// that fails is given two more fresh stacks, and says so.
 fn real_stack(suite: &str) -> Result<()> {
-    let arguments = ["test", "--package", "testing-e2e", "--test", suite, "--locked", "--", "--test-threads=1"];
-    for tries_left in [2, 1] {
-        match cargo::cargo(&arguments) {
-            Ok(()) => return Ok(()),
-            Err(error) => cargo::say(&format!("FLAKE? {error:#}; a fresh stack is tried, {tries_left} left")),
-        }
-    }
-    cargo::cargo(&arguments)
+    cargo::cargo(&["test", "--package", "testing-e2e", "--test", suite, "--locked", "--", "--test-threads=1"])
 }

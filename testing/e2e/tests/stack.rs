@@ -44,6 +44,13 @@ async fn from_a_machine_to_a_burnt_gpu() -> Result<()> {
     // The API server may go at any time: nothing that was there is lost.
     stack.kill_part("kube-apiserver").await?;
     cluster.until("the ClusterPolicy to be there again", policies, "gpu-cluster-policy", ready).await?;
+    // And what comes later is not missed: NFD's watches have expired with the API server.
+    cluster.scale("demo-x7k2p-gpu-us-test-1c", "us-test-1c", "g4dn.xlarge").await?;
+    let labelled = watcher::Config::default()
+        .labels("feature.node.kubernetes.io/pci-10de.present=true,topology.kubernetes.io/zone=us-test-1c");
+    cluster
+        .until_listed::<Node>("a GPU node that is labelled later", Api::all(cluster.client.clone()), labelled)
+        .await?;
 
     let log = cluster.burn().await?;
     ensure!(log.contains("\r100.0%") && log.ends_with("\tGPU 0: OK\n"), "unexpected log: {log:?}");

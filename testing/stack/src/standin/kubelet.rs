@@ -16,6 +16,14 @@ use super::{burn, nfd};
 use crate::crilog;
 use crate::supervise::{ACCOUNT, Applier, Part, PrivateRoot, Shared, account, resource, say};
 
+/// By default the master asks for NodeFeatures in pages, and that leaves it deaf after a watch that has expired: the
+/// next list asks for a page at the revision that it knows, which the API server answers with the state of exactly
+/// that revision, so that its watch has expired again, and so on until etcd has compacted that revision minutes later.
+/// A watch expires when the API server's cache of NodeFeatures is younger than the revision: when the API server was
+/// started again, or when the master's first list is the first request for them and something else is written meanwhile.
+/// A list without pages is answered with the present state. The flag of this name is not looked at, the option is.
+const NFD_MASTER_OPTIONS: &str = r#"{"informerPageSize":0}"#;
+
 /// What a pod stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
@@ -147,6 +155,8 @@ impl Kubelet {
                     .arg(self.shared.dir.kubeconfig_inside())
                     .arg("-port")
                     .arg(port.to_string())
+                    .arg("-options")
+                    .arg(NFD_MASTER_OPTIONS)
                     .env("KUBERNETES_NAMESPACE", pod.namespace().unwrap_or_default())
                     .env("NODE_NAME", node);
                 self.shared.parts.start(part);

@@ -11,9 +11,6 @@ use serde_json::{Value, json};
 
 use crate::supervise::{Applier, resource, say};
 
-/// Seconds that a master is given before the workers start.
-const SETTLES_S: i64 = 3;
-
 /// Works like the operator as long as its pod runs.
 pub(super) async fn operate(client: Client, namespace: String) {
     let kind = resource("nfd.openshift.io/v1", "NodeFeatureDiscovery");
@@ -51,8 +48,7 @@ async fn reconcile(client: &Client, instances: &Api<DynamicObject>, instance: &D
     if master.is_none() {
         applier.apply(&operand(instance, &namespace, "Deployment", "nfd-master")).await?;
     }
-    // Nodes stayed without labels at times when both started together; this order alone does not rule it out.
-    if worker.is_none() && master.as_ref().is_some_and(|master| settled(master, jiff::Timestamp::now())) {
+    if worker.is_none() {
         applier.apply(&operand(instance, &namespace, "DaemonSet", "nfd-worker")).await?;
     }
     let master_ready =
@@ -62,14 +58,6 @@ async fn reconcile(client: &Client, instances: &Api<DynamicObject>, instance: &D
             && status.number_available.unwrap_or_default() == status.desired_number_scheduled
     });
     report(instances, instance, master_ready && worker_ready).await
-}
-
-/// Whether the master has been available for some seconds.
-fn settled(master: &Deployment, now: jiff::Timestamp) -> bool {
-    let conditions = master.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let available = conditions.into_iter().find(|one| one.type_ == "Available" && one.status == "True");
-    let since = available.and_then(|one| one.last_transition_time.as_ref());
-    since.is_some_and(|since| now.duration_since(since.0).as_secs() >= SETTLES_S)
 }
 
 async fn report(instances: &Api<DynamicObject>, instance: &DynamicObject, ready: bool) -> Result<()> {
