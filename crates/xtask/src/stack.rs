@@ -46,7 +46,7 @@ enum Command {
         /// Take it back.
         #[arg(long)]
         clear: bool,
-        /// `quota:TYPE`, `no-stock:TYPE@ZONE`, `image-pull:KEY=VALUE`, `crash-loop:KEY=VALUE`, `gpu-faulty`.
+        /// `quota:TYPE`, `no-stock:TYPE@ZONE`, `image-pull:KEY=VALUE`, `crash-loop:KEY=VALUE`, `node-not-ready:TYPE`, `gpu-faulty`.
         #[arg(value_parser = fault)]
         fault: Fault,
     },
@@ -96,6 +96,7 @@ fn fault(text: &str) -> Result<Fault, String> {
         }
         "image-pull" => Ok(Fault::ImagePull { label: whole()? }),
         "crash-loop" => Ok(Fault::CrashLoop { label: whole()? }),
+        "node-not-ready" => Ok(Fault::NodeNotReady { instance_type: whole()? }),
         "gpu-faulty" => Ok(Fault::GpuFaulty),
         _ => Err(format!("there is no fault `{kind}`")),
     }

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use support::{Bench, Run};
+use testing_stack::Fault;
 
 const JOB: &str = "prow gpu-operator test_operatorhub 1.11.0 --burn-runtime 3";
 const PULL_SECRET: &str = "cGxhbnRlZC1wdWxsLXNlY3JldC0wMQ";
@@ -22,6 +23,7 @@ async fn the_job_from_nothing_to_a_burnt_gpu_and_back() -> Result<()> {
     let first = killed_and_resumed(&mut bench).await?;
     names_what_was_tested(&first)?;
     a_second_run_changes_nothing(&mut bench).await?;
+    names_a_faulty_gpu(&mut bench).await?;
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         stops_when_asked(&mut bench, signal, code).await?;
     }
@@ -129,6 +131,14 @@ async fn a_second_run_changes_nothing(bench: &mut Bench) -> Result<()> {
     ensure!(names(&before) == names(&after), "before: {:?}\nafter: {:?}", names(&before), names(&after));
     ensure!(!run.part("cluster__set_scale", "_ansible.log")?.is_empty());
     Ok(())
+}
+
+async fn names_a_faulty_gpu(bench: &mut Bench) -> Result<()> {
+    bench.stack.break_(Fault::GpuFaulty).await?;
+    let (run, error) = bench.fail(1, "faulty", "gpu-operator run-gpu-burn --runtime 1").await?;
+    let named = error.starts_with("Node/ip-10-0-") && error.contains(": GPU 0 of 1 tested is FAULTY");
+    ensure!(named, "{error}\n{}", run.first_lines());
+    bench.stack.mend(Fault::GpuFaulty).await
 }
 
 /// Held in the middle and asked to stop: captures are taken, within the grace time, and the summary is true.

@@ -4,6 +4,7 @@ mod support;
 
 use anyhow::{Result, ensure};
 use support::Bench;
+use testing_stack::Fault;
 
 const KINDS: &[&str] = &[
     "/api/v1/namespaces",
@@ -15,9 +16,13 @@ const KINDS: &[&str] = &[
     "/apis/machine.openshift.io/v1beta1/machinesets",
 ];
 
+const MACHINES: &[&str] =
+    &["/apis/machine.openshift.io/v1beta1/machinesets", "/apis/machine.openshift.io/v1beta1/machines"];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_tool_does_it_once_and_takes_it_back() -> Result<()> {
     let mut bench = Bench::new("tools").await?;
+    machines_that_are_no_use(&mut bench).await?;
     machines_and_labels(&mut bench).await?;
     // In the namespace and for the scope that its bundle asks for.
     for (version, namespace, targets) in [
@@ -28,6 +33,38 @@ async fn each_tool_does_it_once_and_takes_it_back() -> Result<()> {
         an_older_version(&mut bench, version, namespace, targets).await?;
     }
     bench.finish().await
+}
+
+/// Each fault is named in the first line of error, and what was made for it can be taken back.
+async fn machines_that_are_no_use(bench: &mut Bench) -> Result<()> {
+    let empty = bench.objects(MACHINES).await?;
+    let instance_type = "g4dn.xlarge".to_owned();
+    let scale = "cluster scale g4dn.xlarge 1";
+    for (fault, code, words, object, cause) in [
+        (
+            Fault::Quota { instance_type: instance_type.clone() },
+            1,
+            scale.to_owned(),
+            "Machine/openshift-machine-api/demo-x7k2p-worker-us-test-1a--g4dn-xlarge-",
+            ": the cloud account's quota allows no more g4dn.xlarge (InvalidConfiguration: ",
+        ),
+        (
+            Fault::NodeNotReady { instance_type },
+            5,
+            format!("{scale} --deadline nodes=5s"),
+            "Node/ip-10-0-",
+            ": is not Ready: KubeletNotReady: container runtime network not ready",
+        ),
+    ] {
+        bench.stack.break_(fault.clone()).await?;
+        let (run, error) = bench.fail(code, "no-use", &words).await?;
+        ensure!(error.starts_with(object) && error.contains(cause), "{fault:?}: {error}");
+        bench.stack.mend(fault).await?;
+        bench.pass("cleanup", &format!("cleanup {}", run.dir.display())).await?;
+    }
+    let left = bench.objects(MACHINES).await?;
+    ensure!(left.keys().eq(empty.keys()), "{left:?}");
+    Ok(())
 }
 
 async fn machines_and_labels(bench: &mut Bench) -> Result<()> {

@@ -24,6 +24,11 @@ pub enum Fault {
         /// For instance `us-test-1a`.
         zone: String,
     },
+    /// Nodes of this type join and never become Ready.
+    NodeNotReady {
+        /// For instance `g4dn.xlarge`.
+        instance_type: String,
+    },
     /// The image of pods with this label cannot be pulled: they wait in `ImagePullBackOff`.
     ImagePull {
         /// `key=value`.

@@ -95,6 +95,15 @@ impl Bench {
         Ok(run)
     }
 
+    /// The same, when it has to end with another code: what its first line of error says.
+    pub(crate) async fn fail(&mut self, code: i32, artifacts: &str, words: &str) -> Result<(Run, String)> {
+        let run = self.run(artifacts, words).await?;
+        ensure!(run.code == code, "`tbx {words}` ended with {}:\n{}", run.code, run.first_lines());
+        let error = run.stderr.lines().find_map(|line| line.strip_prefix("error: ")).map(str::to_owned);
+        let error = error.with_context(|| format!("`tbx {words}` names no error:\n{}", run.first_lines()))?;
+        Ok((run, error))
+    }
+
     fn ended(&mut self, artifacts: &str, output: Output) -> Run {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));

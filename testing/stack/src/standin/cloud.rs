@@ -44,18 +44,17 @@ impl Cloud {
     }
 
     async fn watch_nodes(&self) {
-        let mut joined = BTreeSet::new();
+        let mut ready = BTreeSet::new();
         let mut changes = watch(self.nodes.clone(), "nodes");
         while let Some(change) = changes.recv().await {
             match change {
-                Change::Seen(node) if hardware::is_ready(&node) && !joined.contains(&node.name_any()) => {
-                    match self.joined(&node).await {
-                        Ok(()) => drop(joined.insert(node.name_any())),
-                        Err(error) => say(&format!("node {}: {error:#}", node.name_any())),
+                Change::Seen(node) if hardware::is_ready(&node) => {
+                    if ready.insert(node.name_any()) {
+                        self.ready(&node);
                     }
                 }
                 Change::Seen(_) => {}
-                Change::Gone(node) => drop(joined.remove(&node.name_any())),
+                Change::Gone(node) => drop(ready.remove(&node.name_any())),
             }
         }
     }
@@ -74,6 +73,7 @@ impl Cloud {
         match machine.data["status"]["phase"].as_str() {
             None | Some("") => self.status(&name, json!({ "phase": "Provisioning" })).await,
             Some("Provisioning") => self.provision(machine).await,
+            Some("Provisioned") => self.link(&name).await,
             _ => Ok(()),
         }
     }
@@ -129,16 +129,25 @@ impl Cloud {
         })
     }
 
-    /// A Ready node belongs to a machine: says so there.
-    async fn joined(&self, node: &Node) -> Result<()> {
-        let Some(machine) = node.annotations().get(MACHINE).and_then(|name| name.split('/').nth(1)) else {
+    /// A node that has joined belongs to its machine, Ready or not.
+    async fn link(&self, machine: &str) -> Result<()> {
+        let owner = format!("{NAMESPACE}/{machine}");
+        let nodes = self.nodes.list(&kube::api::ListParams::default()).await?;
+        let Some(node) = nodes.iter().find(|node| node.annotations().get(MACHINE) == Some(&owner)) else {
             return Ok(());
         };
         let status = json!({
             "phase": "Running",
             "nodeRef": { "kind": "Node", "name": node.name_any(), "uid": node.uid() },
         });
-        self.status(machine, status).await?;
+        self.status(machine, status).await
+    }
+
+    /// A node is Ready: its machine set is told.
+    fn ready(&self, node: &Node) {
+        let Some(machine) = node.annotations().get(MACHINE).and_then(|name| name.split('/').nth(1)) else {
+            return;
+        };
         // The machine set's controller looks at a node only when its machine changes, and its own view of
         // the node may be older than ours.
         let (machines, machine) = (self.machines.clone(), machine.to_owned());
@@ -150,7 +159,6 @@ impl Cloud {
                 let _ = machines.patch(&machine, &PatchParams::default(), &Patch::Merge(&patch)).await;
             }
         });
-        Ok(())
     }
 
     async fn terminate(&self, machine: &DynamicObject) -> Result<()> {
