@@ -57,10 +57,10 @@ async fn throttled(retry_after: u64, seconds: u64) -> (u64, u32) {
             return Err("nobody is there".to_owned());
         }
         count.fetch_add(1, Ordering::SeqCst);
-        Ok(match clock.elapsed().as_secs() < seconds {
-            true => (429, json!({"code": 429, "retryAfter": retry_after})),
-            false => (200, json!({"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "a"}}]})),
-        })
+        if clock.elapsed().as_secs() < seconds {
+            return Ok((429, json!({"code": 429, "retryAfter": retry_after})));
+        }
+        Ok((200, json!({"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "a"}}]})))
     });
     let nodes = cluster.watch(Query::all(&kinds::NODE));
     let mut changes = nodes.subscribe();

@@ -61,16 +61,15 @@ async fn a_namespace_that_refuses_a_second_deletion_is_being_deleted() {
     for (deleting, gone) in [(true, Ok(true)), (false, Err("conflict"))] {
         let script = Script::new();
         script.answer(move |asked| {
-            Ok(match &*asked.method {
-                "DELETE" => {
-                    (409, json!({"reason": "Conflict", "message": "The system is ensuring all content is removed"}))
-                }
-                _ => {
-                    let stamp = deleting.then_some("2026-01-01T00:00:00Z");
-                    let metadata = json!({"name": "ns", "uid": "u1", "deletionTimestamp": stamp});
-                    (200, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))
-                }
-            })
+            if asked.method == "DELETE" {
+                return Ok((
+                    409,
+                    json!({"reason": "Conflict", "message": "The system is ensuring all content is removed"}),
+                ));
+            }
+            let stamp = deleting.then_some("2026-01-01T00:00:00Z");
+            let metadata = json!({"name": "ns", "uid": "u1", "deletionTimestamp": stamp});
+            Ok((200, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})))
         });
         let cluster = cluster(&script);
         let found = Arc::new(std::sync::Mutex::new(None));

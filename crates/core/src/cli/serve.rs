@@ -57,7 +57,7 @@ pub(crate) async fn serve_it(args: &RehearseArgs, scenario: Scenario, env: &EnvM
 async fn terminated(signals: &Signals) {
     signals.stopped.cancelled().await;
     if signals.first().1 != Exit::Terminated {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -346,10 +346,9 @@ impl Runner {
 
     fn outcome(self) -> Outcome {
         let (exit, why) = match (self.interrupt.asked(), self.first_failure) {
-            // The run's own deadline came after something had failed already: that failure is what the run ends with.
-            (Some((_, Exit::TimedOut)), Some(why)) => (why.exit, Some(why)),
+            // What failed before the run's own deadline came is what the run ends with.
+            (None | Some((_, Exit::TimedOut)), Some(why)) => (why.exit, Some(why)),
             (Some((_, exit)), why) => (exit, why),
-            (None, Some(why)) => (why.exit, Some(why)),
             (None, None) => {
                 let clean_up = self.results.iter().find_map(|result| match &result.ended {
                     Ended::Failed { why } if why.exit == Exit::CleanUp => Some(why.clone()),
