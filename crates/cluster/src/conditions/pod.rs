@@ -56,6 +56,17 @@ impl<'a> Container<'a> {
         Some(how)
     }
 
+    /// Whether it is being made again after it was stopped from outside, as by a restart of its node: one that ended by
+    /// itself is started again in place.
+    fn is_made_anew(&self) -> bool {
+        let stopped = match (self.text("/lastState/terminated/reason"), self.exit_code("lastState")) {
+            ("Unknown" | "ContainerStatusUnknown", _) => true,
+            (reason, Some(137 | 143)) => reason != "OOMKilled",
+            _ => false,
+        };
+        stopped && matches!(self.waits_for(), Some("ContainerCreating" | "PodInitializing"))
+    }
+
     pub(super) fn is_running(&self) -> bool {
         self.status.pointer("/state/running").is_some()
     }
@@ -129,8 +140,8 @@ fn container_trouble(container: &Container<'_>) -> Option<PodCause> {
         }
         _ => {}
     }
-    // A container that runs, or is made anew after its node was started again, may have ended badly before; that is over.
-    if container.is_running() || matches!(container.waits_for(), Some("ContainerCreating" | "PodInitializing")) {
+    // A container that runs may have crashed before; that is over. So is what a restart of its node did to it.
+    if container.is_running() || container.is_made_anew() {
         return None;
     }
     let last = match container.ended_badly() {

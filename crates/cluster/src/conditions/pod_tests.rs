@@ -115,11 +115,18 @@ fn a_crash_loop_ends_after_a_few_restarts_and_tells_the_last_exit() {
 
 #[test]
 fn a_container_that_is_made_anew_after_its_node_was_restarted_is_not_in_a_crash_loop() {
-    let again = pod(json!({"phase": "Running", "containerStatuses": [{"name": "main", "restartCount": 12,
-        "state": {"waiting": {"reason": "ContainerCreating"}},
-        "lastState": {"terminated": {"exitCode": 255, "reason": "Unknown"}}}]}));
-    assert_eq!(pod_trouble(&again), None);
-    assert_eq!(pending(explain(&mut PodTroubles::default(), &again, &[], 0)).code, "waiting");
+    let again = |code: i64, reason: &str| {
+        pod(json!({"phase": "Running", "containerStatuses": [{"name": "main", "restartCount": 12,
+            "state": {"waiting": {"reason": "ContainerCreating"}},
+            "lastState": {"terminated": {"exitCode": code, "reason": reason}}}]}))
+    };
+    for stopped in [again(255, "Unknown"), again(143, "Error"), again(137, "Error")] {
+        assert_eq!(pod_trouble(&stopped), None);
+        assert_eq!(pending(explain(&mut PodTroubles::default(), &stopped, &[], 0)).code, "waiting");
+    }
+    for crashed in [again(1, "Error"), again(137, "OOMKilled")] {
+        assert_eq!(failed(explain(&mut PodTroubles::default(), &crashed, &[], 0)).code, "crash-loop");
+    }
 }
 
 #[test]
