@@ -23,7 +23,7 @@ pub(super) fn file<'a>(redactor: &Redactor, path: &str, content: &'a [u8]) -> Co
             Cow::Owned(clean)
         }
         "yaml" | "yml" => match std::str::from_utf8(content) {
-            Ok(text) => Cow::Owned(redactor.bytes(yaml(text).as_bytes()).into_owned()),
+            Ok(text) => Cow::Owned(redactor.bytes(yaml(redactor, text).as_bytes()).into_owned()),
             Err(_) => redactor.bytes(content),
         },
         _ => redactor.bytes(content),
@@ -31,14 +31,14 @@ pub(super) fn file<'a>(redactor: &Redactor, path: &str, content: &'a [u8]) -> Co
 }
 
 /// YAML with the data of Secret objects replaced by their length, and the values of secret keys and variables masked.
-fn yaml(text: &str) -> String {
+fn yaml(redactor: &Redactor, text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for document in text.split_inclusive("\n---") {
         let is_secret = document.lines().any(|line| {
             let line = line.trim_start_matches(['-', ' ']);
             line.strip_prefix("kind:").is_some_and(|kind| unquoted(kind) == "Secret")
         });
-        Document { clean: &mut clean, is_secret, below: None, variable: None }.mask(document);
+        Document { redactor, clean: &mut clean, is_secret, below: None, variable: None }.mask(document);
     }
     clean
 }
@@ -58,6 +58,7 @@ struct Below {
 }
 
 struct Document<'a> {
+    redactor: &'a Redactor,
     clean: &'a mut String,
     is_secret: bool,
     below: Option<Below>,
@@ -99,7 +100,23 @@ impl Document<'_> {
         true
     }
 
+    /// A line that holds an object as text, quoted or in a block of its own, when there are secrets in it.
+    fn nested(&self, body: &str) -> Option<String> {
+        let start = body.find(['{', '['])?;
+        let (before, text) = body.split_at(start);
+        let quoted = before.ends_with('\'');
+        let mut text = if quoted { text.strip_suffix('\'')?.replace("''", "'") } else { text.to_owned() };
+        if !self.redactor.nested(&mut text) {
+            return None;
+        }
+        Some(if quoted { format!("{before}{}'", text.replace('\'', "''")) } else { format!("{before}{text}") })
+    }
+
     fn line(&mut self, line: &str, body: &str, column: usize) {
+        if let Some(clean) = self.nested(body) {
+            let _ = writeln!(self.clean, "{clean}");
+            return;
+        }
         let Some((key, value)) = body[column..].split_once(':') else {
             self.clean.push_str(line);
             return;

@@ -18,6 +18,11 @@ static PEM: LazyLock<Regex> = LazyLock::new(|| {
         .expect("invariant: a constant expression")
 });
 
+/// The password of a URL. Logs show its parts without the scheme that gives it away.
+static URL: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@"'<>]*:([^@/\s"'<>]+)@"#).expect("invariant: a constant expression")
+});
+
 /// How the names of secret things end, without signs and capitals.
 const ENDINGS: [&str; 12] = [
     "password",
@@ -49,6 +54,7 @@ pub(crate) fn is_plain_word(value: &str) -> bool {
 /// The secret parts of a secret file's content, the content itself included.
 pub(super) fn parts(content: &[u8]) -> Vec<Vec<u8>> {
     let mut found = vec![content.to_vec()];
+    found.extend(url_passwords(content));
     if let Ok(value) = serde_json::from_slice::<Value>(content)
         && (value.is_object() || value.is_array())
     {
@@ -88,6 +94,11 @@ pub(super) fn parts(content: &[u8]) -> Vec<Vec<u8>> {
         }
     }
     found
+}
+
+/// The passwords of the URLs in a text.
+pub(super) fn url_passwords(content: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    URL.captures_iter(content).map(|url| url[1].to_vec())
 }
 
 fn is_kubeconfig(content: &[u8]) -> bool {

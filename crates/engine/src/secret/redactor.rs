@@ -77,6 +77,13 @@ impl Redactor {
         }
     }
 
+    /// From now on the password in this URL is masked, with or without the rest of the URL around it.
+    pub fn url(&self, url: &str) {
+        for password in super::fields::url_passwords(url.as_bytes()) {
+            self.register(password);
+        }
+    }
+
     /// From now on this secret is masked.
     pub fn secret(&self, secret: &Secret) {
         self.register(secret.expose());
@@ -154,7 +161,7 @@ impl Redactor {
                 *text = format!("{MASK} ({} bytes)", text.len());
                 true
             }
-            Value::String(text) => self.mask_string(text),
+            Value::String(text) => self.nested(text) | self.mask_string(text),
             Value::Array(items) => any_of(items, |item| self.walk(item, below_secret)),
             Value::Object(map) => {
                 let secret_object = map.get("kind").and_then(Value::as_str) == Some("Secret");
@@ -174,6 +181,19 @@ impl Redactor {
             }
             _ => false,
         }
+    }
+
+    /// An object that is kept as text, as `kubectl apply` does in an annotation.
+    pub(crate) fn nested(&self, text: &mut String) -> bool {
+        if !text.trim_start().starts_with(['{', '[']) {
+            return false;
+        }
+        let Ok(mut value) = serde_json::from_str::<Value>(text) else { return false };
+        let found = self.walk(&mut value, false);
+        if found {
+            *text = value.to_string();
+        }
+        found
     }
 
     fn mask_keys(&self, map: &mut serde_json::Map<String, Value>) -> bool {

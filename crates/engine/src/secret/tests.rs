@@ -150,3 +150,17 @@ fn json_keeps_its_shape() {
         })
     );
 }
+
+#[test]
+fn the_password_of_a_url_goes_without_the_scheme_as_well() {
+    let kubeconfig = knowing("clusters:\n- cluster: {server: \"https://bob:s3cret-pw@api:6443\"}\n");
+    let proxy = Redactor::new();
+    proxy.url("http://bob:s3cret-pw@proxy:3128");
+    for redactor in [&kubeconfig, &proxy] {
+        assert_eq!(
+            redactor.text("pooling for (\"https\", bob:s3cret-pw@api:6443)"),
+            "pooling for (\"https\", bob:***@api:6443)"
+        );
+        assert_eq!(redactor.text("bob at api:6443"), "bob at api:6443");
+    }
+}
