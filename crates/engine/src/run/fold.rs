@@ -1,6 +1,6 @@
 //! What each event adds to the record.
 
-use super::record::{ClusterSeen, LogLine, Reason, Record, StepState, VersionSeen, Warning, close, same_life};
+use super::record::{ClusterSeen, LISTING, LogLine, Reason, Record, StepState, VersionSeen, Warning, close, same_life};
 use crate::event::{Ended, Event, Stamped};
 use crate::why::{Exit, ObjectRef};
 
@@ -38,7 +38,9 @@ pub(super) fn event(record: &mut Record, stamped: &Stamped) {
                 step.reasons.push(Reason { t, why: why.clone() });
                 step.why = Some(why.clone());
             }
-            log(record, stamped, Some(id), format!("waits: {why}"));
+            if why.code != LISTING {
+                log(record, stamped, Some(id), format!("waits: {why}"));
+            }
         }
         Event::Note { step, text } => log(record, stamped, step.as_deref(), text.clone()),
         Event::Warning { step, name, text } => {

@@ -10,6 +10,11 @@ use crate::event::{Ended, Event, PlannedStep, Role, Stamped};
 use crate::journal::Entry;
 use crate::why::{Exit, ObjectRef, Why};
 
+/// The code of the reason that objects are being looked for.
+pub(super) const LISTING: &str = "listing";
+/// Less than this is no time that anybody waited.
+const NOTICED_S: f64 = 1.0;
+
 /// How far a step is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -80,6 +85,16 @@ impl StepRecord {
     /// Whether it runs after everything else and never changes the result.
     pub fn is_finalizer(&self) -> bool {
         self.planned.role == Role::Finalizer
+    }
+
+    /// Its reasons for waiting and until when each held; `end` is when the last one ended. The first list of a watch is
+    /// left out, unless it does not come.
+    pub(super) fn reasons_until(&self, end: f64) -> impl Iterator<Item = (&Reason, f64)> {
+        self.reasons.iter().enumerate().filter_map(move |(at, reason)| {
+            let until = self.reasons.get(at + 1).map_or(end, |next| next.t);
+            let noticed = reason.why.code != LISTING || until - reason.t >= NOTICED_S;
+            noticed.then_some((reason, until))
+        })
     }
 
     /// Seconds from start to end.
@@ -186,6 +201,9 @@ impl Record {
     /// Reads a run directory: its events, and from its journal what was deleted, and what the run it resumes had made.
     pub fn from_run_dir(directory: &Path) -> std::io::Result<Self> {
         let mut record = Self::from_events_file(&directory.join("events.jsonl"))?;
+        if record.started.is_none() {
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "the start of a run is not in it"));
+        }
         if let Ok(journal) = std::fs::read(directory.join("journal.jsonl")) {
             for entry in super::resume::entries(&journal) {
                 record.journal(&entry);

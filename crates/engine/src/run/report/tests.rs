@@ -106,3 +106,28 @@ fn a_comparison_shows_what_differs() {
     check_nesting(&html);
     assert!(html.contains("+1 min 00 s") && html.contains(">same<"), "{html}");
 }
+
+#[test]
+fn looking_for_objects_is_no_wait_unless_it_takes_time() {
+    let listing = |t: f64| {
+        let why = Why::waiting(ObjectRef::new("v1", "Node", None, "<any>"), "listing", "is being looked for");
+        at(t, Event::Pending { step: "nodes".into(), why })
+    };
+    let before = fold(&failed_run()).html();
+    let quick: Vec<Stamped> = failed_run()
+        .into_iter()
+        .flat_map(|event| {
+            let first = matches!(&event.event, Event::Pending { .. });
+            first.then(|| listing(event.t)).into_iter().chain([event])
+        })
+        .collect();
+    assert_eq!(fold(&quick).html(), before);
+    let slow: Vec<Stamped> = failed_run()
+        .into_iter()
+        .flat_map(|event| {
+            let first = matches!(&event.event, Event::Pending { .. });
+            first.then(|| listing(event.t - 1.5)).into_iter().chain([event])
+        })
+        .collect();
+    assert!(fold(&slow).html().contains("is being looked for"));
+}

@@ -67,8 +67,7 @@ impl Scale {
         let end = step.end_s.unwrap_or(record.last_s).max(start);
         let deadline = start + step.planned.deadline_s;
         let mut segments: Vec<Segment> = Vec::new();
-        for (at, reason) in step.reasons.iter().enumerate() {
-            let until = step.reasons.get(at + 1).map_or(end, |next| next.t);
+        for (reason, until) in step.reasons_until(end) {
             segments.push(Segment {
                 left: within(reason.t, start, end),
                 width: within(start + (until - reason.t).max(0.0), start, end),

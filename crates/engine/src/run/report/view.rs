@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::timeline::{Bar, Scale, Tick};
-use crate::run::record::{LogLine, Record, StepRecord, StepState};
+use crate::run::record::{LogLine, Reason, Record, StepRecord, StepState};
 use crate::run::summary::RunResult;
 use crate::run::text::{clip, readable, shell_words, show_seconds};
 use crate::why::Why;
@@ -245,19 +245,15 @@ pub(super) fn state_word(state: StepState) -> &'static str {
 }
 
 fn waits(record: &Record) -> Vec<Wait> {
-    let waited = record.steps.iter().filter(|step| !step.reasons.is_empty());
     let one = |step: &StepRecord| {
         let end = step.end_s.unwrap_or(record.last_s);
-        let mut reasons = Vec::new();
-        for (at, reason) in step.reasons.iter().enumerate() {
-            let until = step.reasons.get(at + 1).map_or(end, |next| next.t);
-            reasons.push(WaitReason {
-                from: show_seconds(reason.t),
-                time: show_seconds((until - reason.t).max(0.0)),
-                object: readable(&reason.why.object.to_string()),
-                cause: clip(&readable(&reason.why.cause), 2000),
-            });
-        }
+        let reason = |(reason, until): (&Reason, f64)| WaitReason {
+            from: show_seconds(reason.t),
+            time: show_seconds((until - reason.t).max(0.0)),
+            object: readable(&reason.why.object.to_string()),
+            cause: clip(&readable(&reason.why.cause), 2000),
+        };
+        let reasons = step.reasons_until(end).map(reason).collect();
         Wait {
             id: readable(&step.planned.id),
             name: step.planned.wait.as_deref().map(readable),
@@ -266,7 +262,7 @@ fn waits(record: &Record) -> Vec<Wait> {
             reasons,
         }
     };
-    waited.map(one).collect()
+    record.steps.iter().map(one).filter(|wait| !wait.reasons.is_empty()).collect()
 }
 
 fn versions(record: &Record) -> Vec<Version> {
