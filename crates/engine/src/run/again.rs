@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::dir::cannot_write;
-use super::files::write_whole;
+use super::files::{is_torn, write_whole};
 use super::trouble::RunDirCause;
 use super::{Record, VerbName};
 use crate::why::{ObjectRef, Why};
@@ -16,7 +16,8 @@ pub fn is_running(run_dir: &Path) -> bool {
         .is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
-/// Writes the report and the JUnit file of a run again, from its events: after a kill, or with a newer program.
+/// Writes summary, report and JUnit file of a run again, from its events: after a kill, or with a newer program. Removes
+/// half-written files that the kill has left.
 /// Returns the report's path.
 pub fn render_again(run_dir: &Path) -> Result<PathBuf, Why> {
     let record = Record::from_run_dir(run_dir).map_err(|error| {
@@ -28,10 +29,26 @@ pub fn render_again(run_dir: &Path) -> Result<PathBuf, Why> {
         let (group, command) = record.name.split_once(' ').unwrap_or(("tbx", &record.name));
         run_dir.join(format!("junit_{}.xml", VerbName::new(group, command).word()))
     });
-    let written = write_whole(&junit, record.junit(&record.name).as_bytes())
+    sweep(run_dir);
+    let summary = serde_json::to_string_pretty(&record.summary()).unwrap_or_default() + "\n";
+    let written = write_whole(&run_dir.join("summary.json"), summary.as_bytes())
+        .and_then(|()| write_whole(&junit, record.junit(&record.name).as_bytes()))
         .and_then(|()| write_whole(&report, record.html().as_bytes()));
     written.map_err(|error| cannot_write(run_dir, &error))?;
     Ok(report)
+}
+
+/// Removes the temporary files of a process that was killed while it wrote.
+fn sweep(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            sweep(&path);
+        } else if path.file_name().and_then(|name| name.to_str()).is_some_and(is_torn) {
+            // One that cannot be removed does no harm.
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 fn find(run_dir: &Path, start: &str, end: &str) -> Option<PathBuf> {
@@ -45,4 +62,22 @@ fn find(run_dir: &Path, start: &str, end: &str) -> Option<PathBuf> {
         .collect();
     found.sort();
     found.into_iter().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::why::Exit;
+
+    #[test]
+    fn a_directory_without_the_start_of_a_run_is_none() {
+        let parent = tempfile::tempdir().unwrap();
+        for content in [&b""[..], b"\x00\xffgarbage\n{}\n", b"[1]\n"] {
+            std::fs::write(parent.path().join("events.jsonl"), content).unwrap();
+            let why = render_again(parent.path()).unwrap_err();
+            assert_eq!(why.exit, Exit::Configuration);
+            assert!(why.cause.contains("the start of a run is not in it"), "{why}");
+            assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 1, "nothing is written there");
+        }
+    }
 }

@@ -59,6 +59,8 @@ pub struct Journal {
     pub changed: Vec<Change>,
     /// What was deleted.
     pub deleted: Vec<ObjectRef>,
+    /// The numbers of the lines that cannot be read, counted from one; not a torn last one.
+    pub damaged: Vec<usize>,
     entries: Vec<Entry>,
 }
 
@@ -76,6 +78,7 @@ impl Journal {
         for entry in entries(&content) {
             journal.take(&entry);
         }
+        journal.damaged = damaged(&content);
         Ok(journal)
     }
 
@@ -124,7 +127,40 @@ fn answers(asked: &ObjectRef, made: &ObjectRef) -> bool {
     may_be_named(&asked.name, &made.name) && same_life(&named, made)
 }
 
+/// The numbers of the whole lines that cannot be read.
+fn damaged(content: &[u8]) -> Vec<usize> {
+    let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let lines = content[..whole].split(|byte| *byte == b'\n').enumerate();
+    let bad = lines.filter(|(_, line)| !line.trim_ascii().is_empty() && serde_json::from_slice::<Entry>(line).is_err());
+    bad.map(|(at, _)| at + 1).collect()
+}
+
 /// Every line that can be read.
 pub(super) fn entries(content: &[u8]) -> Vec<Entry> {
     content.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_line_of_a_journal_is_counted_and_a_torn_last_one_is_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let line = |name: &str| {
+            format!(
+                "{}\n",
+                serde_json::to_string(&Entry::Deleted { object: ObjectRef::new("v1", "Pod", None, name) }).unwrap()
+            )
+        };
+        let whole = format!("{}{}", line("a"), line("b"));
+        let load = |content: &str| {
+            std::fs::write(parent.path().join("journal.jsonl"), content).unwrap();
+            let journal = Journal::load(parent.path()).unwrap();
+            (journal.damaged, journal.deleted.len())
+        };
+        assert_eq!(load(&whole), (vec![], 2));
+        assert_eq!(load(&format!("{whole}{{\"entry\":\"ma")), (vec![], 2));
+        assert_eq!(load(&format!("{}{{\"entry\":\"ma\n\n{}", line("a"), line("b"))), (vec![2], 2));
+    }
 }

@@ -377,9 +377,18 @@ fn a_killed_run_can_be_told_and_rendered() {
     assert!(is_running(&path));
     drop(dir);
     assert!(!is_running(&path) && !is_running(parent.path()));
+    std::fs::remove_file(path.join("summary.json")).unwrap();
+    let kept = [".hidden.tmp", "notes.4711.tmp", ".x.tmp.4711"].map(|name| path.join(name));
+    let torn = [path.join(".summary.json.4711.tmp"), path.join("manifests/.a.yaml.4711.tmp")];
+    std::fs::create_dir_all(path.join("manifests")).unwrap();
+    for file in kept.iter().chain(&torn) {
+        std::fs::write(file, "{").unwrap();
+    }
     let report = render_again(&path).unwrap();
     assert_eq!(report, path.join("report.html"));
     assert!(std::fs::read_to_string(report).unwrap().contains("had not ended"));
     assert!(path.join("junit_gpu-operator-deploy-from-operatorhub.xml").exists());
+    assert!(std::fs::read_to_string(path.join("summary.json")).unwrap().contains("\"result\": \"running\""));
+    assert!(kept.iter().all(|file| file.exists()) && !torn.iter().any(|file| file.exists()));
     assert!(render_again(parent.path()).unwrap_err().cause.contains("events.jsonl"));
 }

@@ -73,7 +73,7 @@ impl Exit {
             Exit::CleanUp => "an undo or clean-up that was asked for failed",
             Exit::Bug => "a bug of this program",
             Exit::Interrupted => "interrupted (SIGINT)",
-            Exit::Terminated => "terminated (SIGTERM)",
+            Exit::Terminated => "terminated (SIGTERM, SIGHUP)",
         }
     }
 }
