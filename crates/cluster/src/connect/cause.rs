@@ -65,6 +65,7 @@ impl Cause for ConnectCause {
             ConnectCause::UnknownContext { known } => {
                 format!("there is no such context; there are: {}", list(known))
             }
+            ConnectCause::NoContext { known } if known.is_empty() => "has no context".to_owned(),
             ConnectCause::NoContext { known } => {
                 format!("has no current context; there are: {}", list(known))
             }
@@ -93,6 +94,9 @@ impl Cause for ConnectCause {
             | ConnectCause::Dangling { .. }
             | ConnectCause::BadValue { .. } => {
                 "correct the file, or name another one with --kubeconfig FILE".to_owned()
+            }
+            ConnectCause::UnknownContext { known } | ConnectCause::NoContext { known } if known.is_empty() => {
+                "log in, or name another file with --kubeconfig FILE".to_owned()
             }
             ConnectCause::UnknownContext { .. } | ConnectCause::NoContext { .. } => {
                 "choose one of them with --context NAME".to_owned()

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use toolbox_engine::plan::parse_duration;
 
@@ -47,7 +48,30 @@ pub(crate) struct Deadline {
 fn deadline(text: &str) -> Result<Deadline, String> {
     let (name, limit) =
         text.split_once('=').ok_or_else(|| format!("`{text}` is no deadline: write NAME=DURATION, such as csv=20m"))?;
-    Ok(Deadline { name: name.trim().to_owned(), limit: parse_duration(limit.trim())? })
+    if name.trim().is_empty() {
+        return Err("the name before `=` is missing: write NAME=DURATION, such as csv=20m".to_owned());
+    }
+    Ok(Deadline { name: name.trim().to_owned(), limit: limit_of(limit.trim())? })
+}
+
+/// A time that something may take. Nothing can be done in none.
+fn limit_of(text: &str) -> Result<Duration, String> {
+    let limit = parse_duration(text)?;
+    if limit.is_zero() {
+        return Err("nothing can be done in no time: leave it out to have the usual limit".to_owned());
+    }
+    Ok(limit)
+}
+
+/// The name of a namespace, for an option's `value_parser`. An empty one counts as not given: scripts pass it.
+pub fn namespace(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if text.len() <= 63 && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-') {
+        Ok(text.to_owned())
+    } else {
+        Err("this is no name of a namespace: use up to 63 small letters, digits and dashes".to_owned())
+    }
 }
 
 /// The options.
@@ -64,11 +88,11 @@ pub(crate) struct GlobalArgs {
     pub(crate) config: Option<PathBuf>,
 
     /// Kubeconfig file, or several as in $KUBECONFIG
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) kubeconfig: Option<String>,
 
     /// Context of the kubeconfig
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) context: Option<String>,
 
     /// Use the account of the pod this runs in, whatever kubeconfig there is
@@ -76,15 +100,15 @@ pub(crate) struct GlobalArgs {
     pub(crate) in_cluster: bool,
 
     /// Act as this user
-    #[arg(long = "as", global = true, value_name = "USER", hide_short_help = true)]
+    #[arg(long = "as", global = true, value_name = "USER", value_parser = NonEmptyStringValueParser::new(), hide_short_help = true)]
     pub(crate) act_as: Option<String>,
 
     /// Act as a member of this group as well
-    #[arg(long = "as-group", global = true, value_name = "GROUP", hide_short_help = true)]
+    #[arg(long = "as-group", global = true, value_name = "GROUP", value_parser = NonEmptyStringValueParser::new(), hide_short_help = true)]
     pub(crate) act_as_group: Vec<String>,
 
     /// How long one request to the API server may take [default: 60s]
-    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration, hide_short_help = true)]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = limit_of, hide_short_help = true)]
     pub(crate) request_timeout: Option<Duration>,
 
     /// Print what would be done on this cluster, and change nothing
@@ -100,7 +124,7 @@ pub(crate) struct GlobalArgs {
     pub(crate) deadlines: Vec<Deadline>,
 
     /// How long the whole run may take
-    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = limit_of)]
     pub(crate) run_deadline: Option<Duration>,
 
     /// Stop at the first failure instead of finishing what does not depend on it
@@ -155,3 +179,17 @@ pub(crate) const UPSTREAM: &[(&str, &[&str])] =
 /// Options that only make sense for one run, so that no file and no variable sets them.
 pub(crate) const ONCE: &[&str] =
     &["config", "deadline", "resume", "hold-at", "plan", "help", "version", "serve", "list-faults", "list-scenarios"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_a_label_and_an_empty_one_is_not_given() {
+        assert_eq!(namespace(" gpu-1 "), Ok("gpu-1".to_owned()));
+        assert_eq!(namespace(""), Ok(String::new()));
+        for text in ["A", "a b", "a_b", "-a", "a-", "a\nb", "é", &"x".repeat(64)] {
+            assert!(namespace(text).is_err(), "{text}");
+        }
+    }
+}

@@ -51,6 +51,11 @@ pub(crate) fn hide_credentials(options: &ConnectOptions, redactor: &Redactor) {
             redactor.register(content);
         }
     }
+    for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+        if let Some(proxy) = env(name) {
+            redactor.url(proxy);
+        }
+    }
 }
 
 /// The files with tokens and keys that a kubeconfig names instead of holding them.

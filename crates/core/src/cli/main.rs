@@ -114,6 +114,10 @@ impl Program<'_> {
             let next = "write it as tracing does, such as toolbox_cluster=debug";
             return complain(&super::wrong_flag("--log-filter", problem, next), self.paint()).code();
         }
+        if self.globals().act_as.is_none() && !self.globals().act_as_group.is_empty() {
+            let why = super::wrong_flag("--as-group", "a group needs a user", "name the user as well: --as USER");
+            return complain(&why, self.paint()).code();
+        }
         let exit = match &self.parsed.asked {
             Asked::Verb(matches) => match self.verb(matches) {
                 Ok(verb) => self.on_a_cluster(verb, &redactor),
@@ -291,6 +295,7 @@ impl Program<'_> {
     }
 
     fn why(&self, args: &super::own::WhyArgs, redactor: &Redactor) -> Result<Report, Why> {
+        why::check(&args.object)?;
         let options = connect::options(self.globals(), &self.parsed.settings, self.env);
         connect::hide_credentials(&options, redactor);
         let Ok(runtime) = runtime(false) else {

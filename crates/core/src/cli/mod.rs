@@ -30,6 +30,7 @@ mod verb;
 mod why;
 
 pub use app::App;
+pub use args::namespace;
 pub use checks::wrong_flag;
 pub use embed::{Embedded, EmbeddedEnd};
 pub use main::main;

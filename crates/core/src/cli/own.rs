@@ -62,7 +62,7 @@ pub(crate) struct WhyArgs {
     pub(crate) object: String,
 
     /// Its namespace [default: the context's]
-    #[arg(long, short)]
+    #[arg(long, short, value_parser = super::args::namespace)]
     pub(crate) namespace: Option<String>,
 }
 

@@ -98,6 +98,8 @@ pub(crate) fn parse(app: &App, words: &[OsString], env: &EnvMap, here: &Path) ->
         Err(error) => return Err(error.into()),
     };
     let command = binding::bind(spelling::switches(spelling::variants(whole)), &layers, only);
+    let sooner = if asks_for_help { help_sooner(&command, words) } else { None };
+    let words = sooner.as_deref().unwrap_or(words);
     let matches = command
         .clone()
         .try_get_matches_from(words)
@@ -108,6 +110,22 @@ pub(crate) fn parse(app: &App, words: &[OsString], env: &EnvMap, here: &Path) ->
     let asked = asked(&matches, only.is_some())?;
     let notes = layers.unknown.iter().map(|name| format!("${name} is set, but there is no such setting")).collect();
     Ok(Parsed { asked, globals, settings, schema, file: path.filter(|_| file.is_some()), notes })
+}
+
+/// A command that takes every word that follows would take `--help` as well: it is asked for in front of them.
+fn help_sooner(command: &Command, words: &[OsString]) -> Option<Vec<OsString>> {
+    let mut at = command;
+    for (place, word) in words.iter().enumerate().skip(1) {
+        let Some(inner) = at.find_subcommand(word) else { continue };
+        at = inner;
+        if !at.get_positionals().any(clap::Arg::is_trailing_var_arg_set) {
+            continue;
+        }
+        let rest = words[place + 1..].iter().take_while(|word| *word != "--");
+        let help = rest.into_iter().find(|word| *word == "--help" || *word == "-h")?;
+        return Some(words[..=place].iter().chain([help]).cloned().collect());
+    }
+    None
 }
 
 fn asked(matches: &ArgMatches, small: bool) -> Result<Asked, Ended> {
@@ -135,7 +153,8 @@ fn named_config(words: &[OsString]) -> Option<PathBuf> {
             break;
         }
         if word == "--config" {
-            found = words.next().map(|file| PathBuf::from(file.as_ref()));
+            // clap complains about an empty one.
+            found = words.next().filter(|file| !file.is_empty()).map(|file| PathBuf::from(file.as_ref()));
         } else if let Some(file) = word.strip_prefix("--config=") {
             found = Some(PathBuf::from(file));
         }

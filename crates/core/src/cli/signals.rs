@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolbox_engine::Exit;
 use toolbox_engine::plan::Interrupt;
@@ -21,6 +21,8 @@ pub(crate) enum Asks {
     Int,
     /// SIGTERM.
     Term,
+    /// SIGHUP: the terminal has gone.
+    Hup,
 }
 
 impl Asks {
@@ -28,13 +30,14 @@ impl Asks {
         match self {
             Asks::Int => "SIGINT",
             Asks::Term => "SIGTERM",
+            Asks::Hup => "SIGHUP",
         }
     }
 
     fn exit(self) -> Exit {
         match self {
             Asks::Int => Exit::Interrupted,
-            Asks::Term => Exit::Terminated,
+            Asks::Term | Asks::Hup => Exit::Terminated,
         }
     }
 }
@@ -65,6 +68,8 @@ impl Sequence {
                 self.first = Some((asks, at));
                 Means::Stop
             }
+            // The kernel and the shell both send it when a terminal goes, and nobody is there to press a key.
+            Some(_) if asks == Asks::Hup => Means::Nothing,
             Some((first, when)) if first != asks && !self.paired && at.saturating_sub(when) <= SAME => {
                 self.paired = true;
                 Means::Nothing
@@ -100,6 +105,7 @@ impl Signals {
         let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
             return std::future::pending().await;
         };
+        let mut hup = if hangs_up() { signal(SignalKind::hangup()).ok() } else { None };
         let begin = Instant::now();
         let mut sequence = Sequence::default();
         loop {
@@ -107,6 +113,7 @@ impl Signals {
                 biased;
                 _ = int.recv() => Asks::Int,
                 _ = term.recv() => Asks::Term,
+                () = next(&mut hup) => Asks::Hup,
             };
             match sequence.next(asks, begin.elapsed()) {
                 Means::Stop => {
@@ -120,6 +127,23 @@ impl Signals {
             }
         }
     }
+}
+
+/// The next signal, when they are listened to.
+async fn next(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether a terminal that goes is to end the run. `nohup` has it ignored; where that cannot be seen, it stays as it is.
+fn hangs_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 0)
 }
 
 /// Everything that matters is in the run directory since the first signal.
@@ -152,6 +176,16 @@ mod tests {
             meanings(&[(Asks::Int, 0), (Asks::Int, 300), (Asks::Int, 600)]),
             [Means::Stop, Means::Hurry, Means::Abort]
         );
+    }
+
+    #[test]
+    fn a_terminal_that_goes_interrupts_once_however_often_it_says_so() {
+        assert_eq!(
+            meanings(&[(Asks::Hup, 0), (Asks::Hup, 5), (Asks::Term, 900), (Asks::Hup, 9000), (Asks::Term, 9001)]),
+            [Means::Stop, Means::Nothing, Means::Nothing, Means::Nothing, Means::Hurry]
+        );
+        assert_eq!(meanings(&[(Asks::Int, 0), (Asks::Hup, 1)]), [Means::Stop, Means::Nothing]);
+        assert_eq!(Asks::Hup.exit(), Exit::Terminated);
     }
 
     #[test]

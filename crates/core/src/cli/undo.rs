@@ -31,6 +31,7 @@ enum UndoCause {
     Inhabited { others: Vec<String> },
     Masked,
     Gone,
+    Damaged { lines: Vec<usize> },
 }
 
 impl Cause for UndoCause {
@@ -40,6 +41,7 @@ impl Cause for UndoCause {
             UndoCause::Inhabited { .. } => "namespace-inhabited",
             UndoCause::Masked => "undo-masked",
             UndoCause::Gone => "object-replaced",
+            UndoCause::Damaged { .. } => "journal-damaged",
         }
     }
     fn text(&self) -> String {
@@ -55,10 +57,19 @@ impl Cause for UndoCause {
                 "its former value held a secret, which no file keeps: it cannot be put back".to_owned()
             }
             UndoCause::Gone => "is another object of the same name now".to_owned(),
+            UndoCause::Damaged { lines } => {
+                let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+                format!("line {} cannot be read, so what it names may still be there", lines.join(", "))
+            }
         }
     }
     fn next(&self) -> String {
-        "look at what is listed, then take the run back again: tbx cleanup RUN_DIR".to_owned()
+        match self {
+            UndoCause::Damaged { .. } => format!(
+                "look for what carries the label {MANAGED_BY}={MANAGER} and the annotation {RUN} of this run: kubectl get all -A -l {MANAGED_BY}={MANAGER}"
+            ),
+            _ => "look at what is listed, then take the run back again: tbx cleanup RUN_DIR".to_owned(),
+        }
     }
     fn verdict(&self) -> FailureVerdict {
         FailureVerdict::Infrastructure
@@ -91,10 +102,18 @@ pub(crate) async fn take_back(cx: &StepCx, cluster: &Cluster, journal: &Journal,
             }
         }
     }
+    if !journal.damaged.is_empty() {
+        let file = ObjectRef::thing("file", "journal.jsonl");
+        stays.push(Why::new(file, &UndoCause::Damaged { lines: journal.damaged.clone() }));
+    }
     if let Some(first) = stays.first() {
         let what: Vec<String> = stays.iter().map(ToString::to_string).collect();
         let cause = UndoCause::Stays { what: if stays.len() == 1 { vec![first.cause.clone()] } else { what.clone() } };
-        return Err(Why::new(first.object.clone(), &cause).with("stays", what.join("\n")));
+        let mut why = Why::new(first.object.clone(), &cause).with("stays", what.join("\n"));
+        if stays.len() == 1 {
+            why.next.clone_from(&first.next);
+        }
+        return Err(why);
     }
     Ok(match (taken, gone) {
         (0, 0) => Step::AlreadySo((), "the run left nothing to take back".to_owned()),

@@ -200,3 +200,21 @@ fn a_signal_to_a_served_cluster_ends_its_command_too() {
     out.read_to_string(&mut line).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
 }
+
+#[test]
+fn a_damaged_journal_is_taken_back_as_far_as_it_can_be_read_and_is_no_success() {
+    let world = World::new();
+    let _served = Served::start(&world);
+    world.run(&["demo", "put", "a"]).assert(0);
+    let file = world.file("000__demo__put/journal.jsonl");
+    let journal = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{{\"entry\": \"made\", \"ob\n{journal}")).unwrap();
+    let run = world.file("000__demo__put").display().to_string();
+    let resumed = world.run(&["demo", "put", "a", "--resume", &run]);
+    resumed.assert(3);
+    assert!(resumed.err.contains("journal.jsonl: line 1 cannot be read"), "{}", resumed.err);
+    let taken = world.run(&["cleanup", &run]);
+    taken.assert(6);
+    assert!(taken.err.contains("error: file/journal.jsonl: line 1 cannot be read"), "{}", taken.err);
+    world.run(&["demo", "has-map", "a"]).assert(1);
+}

@@ -53,6 +53,9 @@ fn a_killed_run_can_be_looked_at_and_resumed() {
         "{}",
         wrong.err
     );
+    let other = world.run(&["rehearse", "demo", "put", "b", "--resume", &run]);
+    other.assert(2);
+    assert!(other.err.contains("that run was asked for `demo put a`, this for `demo put b`"), "{}", other.err);
     let resumed = world.run(&["rehearse", "demo", "put", "a", "--resume", &run]);
     resumed.assert(0);
 }
@@ -128,4 +131,14 @@ fn a_ci_gets_groups_and_its_annotation() {
         "{}",
         run.err
     );
+}
+
+#[test]
+fn a_terminal_that_goes_ends_the_run_as_a_signal_does() {
+    let world = World::new();
+    let (mut child, _) = held(&world, &["rehearse", "demo", "put", "a", "--hold-at", "demo.wait"]);
+    send(&child, "HUP");
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    let summary = std::fs::read_to_string(world.file("000__demo__put/summary.json")).unwrap();
+    assert!(summary.contains("\"result\": \"interrupted\""), "{summary}");
 }

@@ -142,3 +142,18 @@ fn short_help_fits_on_a_screen() {
     let help = shown(&large()).render_help().to_string();
     assert!(help.lines().count() < 40, "{help}");
 }
+
+#[test]
+fn help_is_help_behind_words_that_are_taken_as_they_are() {
+    for (words, help) in [
+        (&["tbx", "run", "a", "--help"][..], true),
+        (&["tbx", "rehearse", "run", "a", "b", "-h"], true),
+        (&["tbx", "run", "a", "--helpful"], false),
+        (&["tbx", "run", "a", "--", "--help"], false),
+    ] {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let parsed = parse(&large(), &words, &EnvMap::default(), Path::new("/nowhere"));
+        let asked = matches!(&parsed, Err(Ended::Clap(error)) if !error.use_stderr());
+        assert_eq!((asked, parsed.is_ok()), (help, !help), "{words:?}");
+    }
+}

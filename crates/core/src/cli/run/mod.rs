@@ -175,7 +175,7 @@ fn say_failure(display: &Display, why: &Why) {
 /// The run directory. Nothing was touched yet when it cannot be made.
 fn open(context: &Context<'_>, stage: &Stage, verb: &dyn Verb, redactor: &Redactor) -> Result<RunDir, Why> {
     let resumes = match &context.globals.resume {
-        Some(directory) => Some(checks::resumable(directory, &verb.name(), verb.flow().as_deref())?),
+        Some(directory) => Some(checks::resumable(directory, &verb.name(), verb.flow().as_deref(), &context.words)?),
         None => None,
     };
     let name = verb.name();

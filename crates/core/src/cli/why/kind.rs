@@ -28,8 +28,27 @@ const SHORT: &[(&str, &str)] = &[
     ("nfd", "nodefeaturediscoveries"),
 ];
 
+/// An object as it was named.
+enum Named<'a> {
+    Known(Kind, &'a str),
+    /// API version, kind and name; the cluster says whether there is such a kind.
+    Other(&'a str, &'a str, &'a str),
+}
+
+/// Whether the words can name an object, as far as that can be said without a cluster.
+pub(crate) fn check(text: &str) -> Result<(), Why> {
+    named(text).map(|_| ())
+}
+
 /// Takes `pod/x`, `Pod/x`, `pods/x`, `po/x`, `clusterpolicies.nvidia.com/x` or `batch/v1/CronJob/x`.
 pub(super) async fn parse(cluster: &Cluster, text: &str) -> Result<(Kind, String), Why> {
+    match named(text)? {
+        Named::Known(kind, name) => Ok((kind, name.to_owned())),
+        Named::Other(api_version, kind, name) => Ok((cluster.kind(api_version, kind).await?, name.to_owned())),
+    }
+}
+
+fn named(text: &str) -> Result<Named<'_>, Why> {
     let wrong = |text: String| {
         wrong_flag("KIND/NAME", text, "write it as pod/NAME, or with its API version as batch/v1/CronJob/NAME")
     };
@@ -37,10 +56,14 @@ pub(super) async fn parse(cluster: &Cluster, text: &str) -> Result<(Kind, String
         return Err(wrong(format!("`{text}` names no object")));
     };
     if let Some((api_version, kind)) = kind.rsplit_once('/') {
-        return Ok((cluster.kind(api_version, kind).await?, name.to_owned()));
+        // `pod/x/y` has no API version in front.
+        if known(api_version).is_some() {
+            return Err(wrong(format!("`{text}` names more than one object")));
+        }
+        return Ok(Named::Other(api_version, kind, name));
     }
     if let Some(kind) = known(kind) {
-        return Ok((kind, name.to_owned()));
+        return Ok(Named::Known(kind, name));
     }
     let mut all: Vec<String> = kinds::ALL.iter().map(|kind| kind.kind.to_lowercase()).collect();
     all.sort();

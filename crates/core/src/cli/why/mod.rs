@@ -13,6 +13,7 @@ use toolbox_engine::{Cause, Exit, FailureVerdict, ObjectRef, Report, Verdict, Wh
 
 use super::display::Paint;
 use super::own::WhyArgs;
+pub(crate) use kind::check;
 use look::{Found, Looking};
 
 /// The object that was asked about cannot be explained.
