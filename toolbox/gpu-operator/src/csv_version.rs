@@ -10,7 +10,7 @@ use crate::locate::{self, Hints, Operator};
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct VersionArgs {
     /// The operator's namespace, when it is installed more than once
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = toolbox_core::cli::namespace)]
     namespace: Option<String>,
 }
 
@@ -23,7 +23,7 @@ pub struct VersionSpec {
 
 impl From<VersionArgs> for VersionSpec {
     fn from(args: VersionArgs) -> Self {
-        Self { hints: Hints { namespace: args.namespace, version: None } }
+        Self { hints: Hints { namespace: args.namespace.filter(|name| !name.is_empty()), version: None } }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::names;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct UndeployArgs {
     /// The operator's namespace, when it is installed more than once
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = toolbox_core::cli::namespace)]
     namespace: Option<String>,
     /// Remove finalizers that the operator does not remove within a minute, or that nobody is left to remove
     #[arg(long)]
@@ -39,7 +39,7 @@ pub struct UndeploySpec {
 
 impl From<UndeployArgs> for UndeploySpec {
     fn from(args: UndeployArgs) -> Self {
-        Self { namespace: args.namespace, strip_finalizers: args.strip_finalizers }
+        Self { namespace: args.namespace.filter(|name| !name.is_empty()), strip_finalizers: args.strip_finalizers }
     }
 }
 

@@ -35,7 +35,7 @@ pub struct DeployArgs {
     #[arg(long, value_name = "NAME", default_value = "redhat-operators")]
     catalog: String,
     /// Namespace to install into; the one that the bundle suggests when not given
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = toolbox_core::cli::namespace)]
     namespace: Option<String>,
     /// Also approve an install plan that holds other operators
     #[arg(long)]
@@ -71,7 +71,7 @@ impl From<DeployArgs> for DeploySpec {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         Self {
             wish: Wish { channel: given(args.channel), version: given(args.version) },
-            catalog: args.catalog,
+            catalog: given(Some(args.catalog)).unwrap_or_else(|| Self::default().catalog),
             namespace: given(args.namespace),
             approve_strangers: args.approve_strangers,
         }

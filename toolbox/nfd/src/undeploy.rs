@@ -20,7 +20,7 @@ use crate::deploy::{NAMESPACE, PACKAGE};
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct UndeployArgs {
     /// Namespace it is installed in; found by its Subscription when not given
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = toolbox_core::cli::namespace)]
     namespace: Option<String>,
     /// Also remove NFD's labels from the nodes
     #[arg(long)]

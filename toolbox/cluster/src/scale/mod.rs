@@ -26,7 +26,7 @@ pub struct ScaleArgs {
     #[arg(value_name = "INSTANCE_TYPE")]
     instance_type: String,
     /// How many machines of that type the cluster is to have, over all machine sets
-    #[arg(value_name = "REPLICAS")]
+    #[arg(value_name = "REPLICAS", value_parser = replicas)]
     replicas: u32,
     /// Empty the other machine sets of that type, should several hold machines
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
@@ -35,6 +35,14 @@ pub struct ScaleArgs {
     /// Worker machine set to derive from; no other zone is tried then
     #[arg(long, value_name = "NAME", alias = "base_machineset")]
     base_machineset: Option<String>,
+}
+
+/// No cluster has more nodes; a number above is a slip that would be paid for.
+const MOST: u32 = 5000;
+
+fn replicas(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| *number <= MOST);
+    number.ok_or_else(|| format!("write a whole number from 0 to {MOST}"))
 }
 
 /// The wish, checked.
@@ -63,17 +71,31 @@ impl ScaleSpec {
 
 /// What is wrong with the command line.
 #[derive(Clone, Debug)]
-struct NoType;
+enum TypeCause {
+    Empty,
+    Malformed(String),
+}
 
-impl Cause for NoType {
+impl Cause for TypeCause {
     fn code(&self) -> &'static str {
-        "no-instance-type-given"
+        match self {
+            TypeCause::Empty => "no-instance-type-given",
+            TypeCause::Malformed(_) => "instance-type-malformed",
+        }
     }
     fn text(&self) -> String {
-        "is empty".to_owned()
+        match self {
+            TypeCause::Empty => "is empty".to_owned(),
+            TypeCause::Malformed(text) => format!("{text:?} is no name of an instance type"),
+        }
     }
     fn next(&self) -> String {
-        "give the instance type as the cloud spells it".to_owned()
+        match self {
+            TypeCause::Empty => "give the instance type as the cloud spells it".to_owned(),
+            TypeCause::Malformed(_) => {
+                "give the instance type as the cloud spells it: letters, digits and . _ - + only".to_owned()
+            }
+        }
     }
     fn verdict(&self) -> FailureVerdict {
         FailureVerdict::Configuration
@@ -87,8 +109,12 @@ impl TryFrom<ScaleArgs> for ScaleSpec {
     type Error = Why;
 
     fn try_from(args: ScaleArgs) -> Result<Self, Why> {
+        let refused = |cause| Err(Why::new(ObjectRef::thing("argument", "INSTANCE_TYPE"), &cause));
         if args.instance_type.trim().is_empty() {
-            return Err(Why::new(ObjectRef::thing("argument", "INSTANCE_TYPE"), &NoType));
+            return refused(TypeCause::Empty);
+        }
+        if !args.instance_type.chars().all(|c| c.is_ascii_alphanumeric() || "._-+".contains(c)) {
+            return refused(TypeCause::Malformed(args.instance_type));
         }
         Ok(Self {
             instance_type: args.instance_type,
@@ -167,7 +193,10 @@ fn machines_step(
 ) -> Out<Fleet> {
     let describe = StepSpec::wait(
         "cluster.machines",
-        format!("{} machines of type {} are made", spec.replicas, spec.instance_type),
+        match spec.replicas {
+            1 => format!("1 machine of type {} is made", spec.instance_type),
+            replicas => format!("{replicas} machines of type {} are made", spec.instance_type),
+        },
         WAIT,
     )
     .named("machines")
@@ -236,7 +265,18 @@ mod tests {
 
     #[test]
     fn bad_words_are_usage_errors() {
-        for words in [&["g4dn.xlarge", "-1"][..], &["g4dn.xlarge", "one"], &["g4dn.xlarge"], &["", "1"]] {
+        for words in [
+            &["g4dn.xlarge", "-1"][..],
+            &["g4dn.xlarge", "one"],
+            &["g4dn.xlarge", "5001"],
+            &["g4dn.xlarge", "99999999999999999999"],
+            &["g4dn.xlarge"],
+            &["", "1"],
+            &["g4dn xlarge", "1"],
+            &["g4dn\nxlarge", "1"],
+            &["../g4dn", "1"],
+            &["g4dn.☃", "1"],
+        ] {
             assert_eq!(parse(words), Err(Exit::Usage), "{words:?}");
         }
     }

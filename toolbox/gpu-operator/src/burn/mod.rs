@@ -42,8 +42,17 @@ pub struct BurnArgs {
     #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     runtime: u64,
     /// The image to run: a CUDA devel image, or one with a gpu_burn program
-    #[arg(long, default_value = BURN_IMAGE, value_name = "IMAGE")]
+    #[arg(long, default_value = BURN_IMAGE, value_name = "IMAGE", value_parser = image)]
     image: String,
+}
+
+/// An empty image counts as not given: scripts pass it.
+fn image(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Ok(BURN_IMAGE.to_owned());
+    }
+    let sign = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+    if text.chars().all(sign) { Ok(text.to_owned()) } else { Err("this is no name of an image".to_owned()) }
 }
 
 /// A burn with its arguments checked.
@@ -353,5 +362,21 @@ impl Verb for BurnSpec {
         let burnt = steps(&mut plan, &env.cluster, &self, After::nothing());
         plan.answer(&burnt, Burnt::report);
         Ok(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_is_a_name_and_an_empty_one_is_the_usual_one() {
+        assert_eq!(image(""), Ok(BURN_IMAGE.to_owned()));
+        for text in [BURN_IMAGE, "localhost:5000/burn", "nvcr.io/nvidia/cuda@sha256:00ff"] {
+            assert_eq!(image(text), Ok(text.to_owned()));
+        }
+        for text in ["a b", "a\nb", "☃", "a;b"] {
+            assert!(image(text).is_err(), "{text}");
+        }
     }
 }

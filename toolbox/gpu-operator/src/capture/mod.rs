@@ -32,7 +32,7 @@ pub(crate) use table::pod_status;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct CaptureArgs {
     /// The operator's namespace, when it cannot be found out
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = toolbox_core::cli::namespace)]
     namespace: Option<String>,
 }
 
@@ -49,7 +49,10 @@ pub struct CaptureSpec {
 
 impl From<CaptureArgs> for CaptureSpec {
     fn from(args: CaptureArgs) -> Self {
-        Self { hints: Hints { namespace: args.namespace, version: None }, ..Self::default() }
+        Self {
+            hints: Hints { namespace: args.namespace.filter(|name| !name.is_empty()), version: None },
+            ..Self::default()
+        }
     }
 }
 

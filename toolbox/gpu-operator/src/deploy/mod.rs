@@ -160,7 +160,7 @@ impl TryFrom<DeployArgs> for DeploySpec {
         Ok(Self {
             wish: Self::wish(args.version, args.channel)?,
             namespace,
-            catalog: args.catalog,
+            catalog: given(Some(args.catalog)).unwrap_or_else(|| names::CATALOG.to_owned()),
             install_plan: args.install_plan,
             patch,
             approve_strangers: args.approve_strangers,

@@ -57,7 +57,8 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Value, ConfigError> {
             return Err(whole(&problem).at(format!("metadata.{list}.{name}"), None));
         }
     }
-    if checked.spec.is_some_and(|spec| spec.is_empty()) {
+    let no_spec = patch.get("spec").is_some_and(Value::is_null);
+    if no_spec || checked.spec.is_some_and(|spec| spec.is_empty()) {
         return Err(whole("is empty").at("spec", None));
     }
     Ok(patch)
@@ -106,6 +107,7 @@ mod tests {
             ("kind: ConfigMap\n", "kind", None),
             ("apiVersion: kyverno.io/v1\n", "apiVersion", None),
             ("spec: {}\n", "spec", None),
+            ("spec: null\n", "spec", None),
             ("spec:\n  driver: \"470\"\n", "spec.driver", Some(2)),
             ("metadata:\n  labels:\n    a: true\n", "metadata.labels.a", None),
             ("spec:\n  driver: {\n", "", Some(3)),

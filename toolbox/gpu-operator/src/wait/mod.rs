@@ -39,7 +39,7 @@ const MONITORING_DEADLINE: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct WaitArgs {
     /// The operator's namespace, when it cannot be found out
-    #[arg(long, value_name = "NAMESPACE")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = toolbox_core::cli::namespace)]
     namespace: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub struct WaitSpec {
 
 impl From<WaitArgs> for WaitSpec {
     fn from(args: WaitArgs) -> Self {
-        Self { hints: Hints { namespace: args.namespace, version: None } }
+        Self { hints: Hints { namespace: args.namespace.filter(|name| !name.is_empty()), version: None } }
     }
 }
 
