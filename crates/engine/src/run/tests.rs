@@ -301,6 +301,7 @@ fn the_journal_is_read_back_and_carried_over() {
 
     let options = RunDirOptions { resumes: Some(journal.clone()), ..RunDirOptions::default() };
     let resumed = RunDir::create(parent.path(), &name(), options).unwrap();
+    resumed.event(&failed_run()[0]);
     assert_eq!(resumed.recall("suffix"), Some(json!("x7")));
     resumed.journal(&Entry::Decided { key: "other".into(), value: json!(1) });
     assert_eq!(resumed.recall("other"), Some(json!(1)));
