@@ -3,6 +3,8 @@
 //! Only ever a dev-dependency.
 
 mod rehearsed;
+mod watching;
 
 pub use rehearsed::{Ran, Rehearsed};
+pub use toolbox_rehearsal::scenario::{MachineSet, Platform};
 pub use toolbox_rehearsal::{Fault, FaultRule, Scenario};

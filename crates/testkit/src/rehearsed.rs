@@ -111,7 +111,11 @@ impl Rehearsed {
 
     /// Creates an object as somebody else, who is not the tool under test.
     pub async fn somebody_creates(&self, object: Value) {
-        let path = path_of(&object);
+        self.somebody_posts(&path_of(&object), object).await;
+    }
+
+    /// The same for a kind that the tools do not know, at its place in the API.
+    pub async fn somebody_posts(&self, path: &str, object: Value) {
         let request = http::Request::post(path)
             .header("content-type", "application/json")
             .body(object.to_string().into_bytes())
@@ -255,7 +259,7 @@ impl Ran {
         report.map(|report| report.text.as_str()).unwrap_or_default()
     }
 
-    /// When a step ended, in virtual seconds since the run started.
+    /// When a step ended, in seconds on the cluster's clock.
     pub fn ended_at(&self, step: &str) -> f64 {
         let found = self.events.iter().find_map(|stamped| match &stamped.event {
             Event::Ended { step: of, .. } if of == step => Some(stamped.t),

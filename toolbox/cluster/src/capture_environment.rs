@@ -9,7 +9,7 @@ use toolbox_core::{Verb, VerbEnv, VerbName};
 
 /// Save the cluster's version, nodes and machines with the artifacts
 ///
-/// Whatever cannot be had, such as OpenShift's version on a cluster that is none, is left out and named; nothing of it
+/// This program's own version goes to ci_artifact.git_version, where readers look for the predecessor's. Whatever cannot be had, such as OpenShift's version on a cluster that is none, is left out and named; nothing of it
 /// fails the command.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct CaptureEnvironmentArgs {}
@@ -23,6 +23,9 @@ impl From<CaptureEnvironmentArgs> for CaptureEnvironmentSpec {
         Self
     }
 }
+
+/// This program's version, where readers expect the predecessor's.
+pub const OWN_VERSION: &str = concat!("tbx-", env!("CARGO_PKG_VERSION"));
 
 /// What was saved and what was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,6 +106,7 @@ pub fn steps(plan: &mut Plan, cluster: &Cluster, after: After) -> Out<Captured> 
 async fn capture(cx: &StepCx, cluster: &Cluster) -> Captured {
     let mut captured = Captured::default();
     let info = cluster.info();
+    captured.save(cx, "ci_artifact.git_version", format!("{OWN_VERSION}\n"));
     let openshift = match cluster.get(&kinds::CLUSTER_VERSION, None, "version").await {
         Ok(Some(version)) => {
             match to_yaml(version.value()) {

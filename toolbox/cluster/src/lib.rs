@@ -9,7 +9,9 @@ mod scale;
 use toolbox_core::engine::Why;
 use toolbox_core::{Noun, Verb};
 
-pub use capture_environment::{CaptureEnvironmentArgs, CaptureEnvironmentSpec, steps as capture_environment_steps};
+pub use capture_environment::{
+    CaptureEnvironmentArgs, CaptureEnvironmentSpec, OWN_VERSION, steps as capture_environment_steps,
+};
 pub use scale::{ScaleArgs, ScaleSpec, Scaled, steps as scale_steps};
 
 /// The verbs of the cluster.

@@ -16,6 +16,8 @@ async fn version_nodes_and_machines_are_saved() {
     let ran = capture(&rehearsed).await;
     assert_eq!(ran.outcome.exit, Exit::Done);
     assert_eq!(ran.files["ocp.version"], b"4.11.27\n");
+    let own = String::from_utf8_lossy(&ran.files["ci_artifact.git_version"]).into_owned();
+    assert!(own.starts_with("tbx-0."), "{own}");
     for file in [
         "ocp_version.yml",
         "ocp_clusterversion.yml",

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use serde_json::json;
+use tool_cluster::OWN_VERSION;
 use tool_gpu_operator::{Hints, find_operator};
 use toolbox_core::cluster::Cluster;
 use toolbox_core::engine::plan::Out;
 use toolbox_core::engine::{Plan, Step, StepSpec};
 
 use crate::context::CiContext;
-
-/// This program's version, where readers expect the predecessor's.
-const OWN_VERSION: &str = concat!("tbx-", env!("CARGO_PKG_VERSION"));
 
 /// Adds the step that records which job this is, on which cluster.
 pub(super) fn context_step(plan: &mut Plan, cluster: &Cluster, context: CiContext) {

@@ -42,6 +42,11 @@ pub(super) async fn attempt(
     if let Some(base) = &one.base {
         let manifest =
             derive(base, &one.set, instance_type).map_err(|cause| Why::new(machine_set(&one.set), &cause))?;
+        for (file, object) in [("source_machineset.json", base.value()), ("new_machineset.json", &manifest)] {
+            if let Ok(text) = serde_json::to_string_pretty(object) {
+                cx.file(file, format!("{text}\n"));
+            }
+        }
         cluster.apply(cx, manifest).await?;
     }
     if one.base.is_none() && one.before == wanted {

@@ -35,8 +35,8 @@ pub(super) struct Intent {
     pub(super) emptied: Vec<String>,
     /// Sets that may hold the machines, in the order they are tried. Empty when everything is right as it is.
     pub(super) tries: Vec<Try>,
-    /// Base machine sets, for those who want to choose.
-    pub(super) bases: Vec<String>,
+    /// Base machine sets with their zones, for those who want to choose.
+    pub(super) bases: Vec<(String, Option<String>)>,
     /// What was chosen and why, in words.
     pub(super) because: String,
 }
@@ -98,7 +98,7 @@ pub(super) fn decide(sets: &[Object], spec: &ScaleSpec) -> Result<Intent, Why> {
             bases.order.first().map_or("nothing", |base| base.name()),
             bases.because
         );
-        return Ok(Intent { tries, bases: bases.candidates, because, ..Intent::default() });
+        return Ok(Intent { tries, bases: with_zones(sets, &bases), because, ..Intent::default() });
     }
     if let Some(foreign) = of_type.iter().find(|set| is_foreign(set)) {
         return Err(Why::new(foreign.refer(), &MachineCause::ClusterApi));
@@ -151,9 +151,15 @@ fn with_fallbacks(sets: &[Object], of_type: &[&Object], spec: &ScaleSpec, alread
         kept: BTreeMap::new(),
         emptied,
         tries,
-        bases: bases.map(|bases| bases.candidates).unwrap_or_default(),
+        bases: bases.map(|bases| with_zones(sets, &bases)).unwrap_or_default(),
         because,
     }
+}
+
+/// The candidates, each with its zone.
+fn with_zones(sets: &[Object], bases: &Bases) -> Vec<(String, Option<String>)> {
+    let zone_of = |name: &str| sets.iter().find(|set| set.name() == name).and_then(zone).map(str::to_owned);
+    bases.candidates.iter().map(|name| (name.clone(), zone_of(name))).collect()
 }
 
 /// A set to be derived for each base whose zone is not among `zones`.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use toolbox_core::cluster::machines::{self, set_of};
+use toolbox_core::cluster::machines::{self, MachineCause, set_of};
 use toolbox_core::cluster::{Cluster, Object, Query, kinds};
 use toolbox_core::config::to_yaml;
 use toolbox_core::engine::why::Evidence;
-use toolbox_core::engine::{Step, StepCx, Verdict, Why};
+use toolbox_core::engine::{Cause, Step, StepCx, Verdict, Why};
 
 use super::intent::{Intent, Try};
 use super::verdict::{gone, machines_verdict, node_verdict};
@@ -32,17 +32,19 @@ pub(super) async fn machines(
     let mut wanted = spec.wanted();
     loop {
         expected.insert(current.set.clone(), wanted);
-        let Unsettled { why, set } = match settle(cx, cluster, spec, expected.clone()).await {
+        let unsettled = match settle(cx, cluster, spec, expected.clone()).await {
             Ok(fleet) => return empty_the_others(cx, cluster, spec, intent, fleet).await,
             Err(unsettled) => unsettled,
         };
-        let of_the_zone = matches!(why.code.as_ref(), "out-of-stock" | "type-not-offered")
-            && set.as_ref().is_none_or(|set| *set == current.set);
+        let set = unsettled.culprit.as_ref().and_then(set_of);
+        let of_the_zone = matches!(unsettled.why.code.as_ref(), "out-of-stock" | "type-not-offered")
+            && set.is_none_or(|set| set == current.set);
         let next = tries.next().filter(|_| of_the_zone && can_be_taken_back(current, wanted));
         let Some(next) = next else {
-            return Err(with_other_bases(why, intent, current));
+            return Err(with_other_bases(unsettled, intent, current));
         };
-        cx.note(format!("zone {}: {}; trying zone {} with {}", zone_of(current), why.cause, zone_of(next), next.set));
+        let cause = &unsettled.why.cause;
+        cx.note(format!("zone {}: {cause}; trying zone {} with {}", zone_of(current), zone_of(next), next.set));
         let kept = change::take_back(cx, cluster, current).await?;
         expected.remove(&current.set);
         if kept > 0 {
@@ -89,27 +91,32 @@ fn zone_of(one: &Try) -> &str {
     one.zone.as_deref().unwrap_or("(none)")
 }
 
-/// Names the other base machine sets, for those who want to choose one.
-fn with_other_bases(mut why: Why, intent: &Intent, tried: &Try) -> Why {
-    let used = tried.base.as_ref().map(Object::name);
-    let others: Vec<&str> = intent.bases.iter().map(String::as_str).filter(|base| Some(*base) != used).collect();
-    if matches!(why.code.as_ref(), "out-of-stock" | "type-not-offered") && !others.is_empty() {
-        why.next = format!("{} (base machine sets: {})", why.next, others.join(", "));
+/// Names what was tried, and the base machine sets of the zones that were not, for those who want to choose one.
+fn with_other_bases(unsettled: Unsettled, intent: &Intent, last: &Try) -> Why {
+    let Unsettled { mut why, culprit } = unsettled;
+    let failure = culprit.as_ref().and_then(machines::failure);
+    let before = intent.tries.iter().take_while(|one| one.set != last.set);
+    let tried: Vec<&Try> = before.chain(std::iter::once(last)).collect();
+    if let Some(mut failure) = failure {
+        failure.other_bases = intent
+            .bases
+            .iter()
+            .filter(|(_, zone)| tried.iter().all(|one| one.zone != *zone))
+            .map(|(base, zone)| match zone {
+                Some(zone) => format!("{base} (zone {zone})"),
+                None => base.clone(),
+            })
+            .collect();
+        why.next = MachineCause::Failed(failure).next();
     }
-    let tried: Vec<String> = intent
-        .tries
-        .iter()
-        .take_while(|one| one.set != tried.set)
-        .chain(std::iter::once(tried))
-        .map(|one| format!("{} in zone {}", one.set, zone_of(one)))
-        .collect();
+    let tried: Vec<String> = tried.iter().map(|one| format!("{} in zone {}", one.set, zone_of(one))).collect();
     why.with("tried", tried.join(", "))
 }
 
-/// Why the machines did not come, and the set of the one that failed, if it is one.
+/// Why the machines did not come, and the one that failed, if it is one.
 struct Unsettled {
     why: Why,
-    set: Option<String>,
+    culprit: Option<Object>,
 }
 
 async fn settle(
@@ -132,7 +139,7 @@ async fn settle(
         .await
         .map_err(|why| {
             let culprit = all.objects().into_iter().find(|machine| machine.name() == why.object.name);
-            Unsettled { set: culprit.and_then(|machine| set_of(&machine).map(str::to_owned)), why }
+            Unsettled { why, culprit }
         })?;
     Ok(Fleet { sets: expected, machines: found.iter().map(|machine| machine.name().to_owned()).collect() })
 }
@@ -168,7 +175,7 @@ fn fleet_verdict(fleet: &Fleet, spec: &ScaleSpec, all: &[Object], nodes: &[Objec
         };
         // A machine may fail after the cloud has made it.
         if let Some(failure) = machines::failure(machine) {
-            let cause = machines::MachineCause::Failed(failure);
+            let cause = MachineCause::Failed(failure);
             return Verdict::Failed(Why::new(machine.refer(), &cause));
         }
         node_verdict(machine, nodes, &spec.instance_type)

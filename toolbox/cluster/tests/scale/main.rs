@@ -1,5 +1,7 @@
 //! `cluster scale` on the simulated cluster.
 
+mod sets;
+
 use tool_cluster::ScaleSpec;
 use toolbox_core::cluster::machines::{self, NAMESPACE};
 use toolbox_core::cluster::{MANAGED_BY, kinds};
@@ -8,19 +10,19 @@ use toolbox_core::engine::{Exit, FailureVerdict, Plan};
 use toolbox_core::{Verb, VerbEnv};
 use toolbox_testkit::{Ran, Rehearsed};
 
-fn plan(rehearsed: &Rehearsed, spec: ScaleSpec) -> Plan {
+pub(crate) fn plan(rehearsed: &Rehearsed, spec: ScaleSpec) -> Plan {
     Box::new(spec).plan(&VerbEnv::new(rehearsed.cluster.clone())).expect("the verb has a plan")
 }
 
-async fn scale(rehearsed: &Rehearsed, instance_type: &str, replicas: u32) -> Ran {
+pub(crate) async fn scale(rehearsed: &Rehearsed, instance_type: &str, replicas: u32) -> Ran {
     rehearsed.run(plan(rehearsed, ScaleSpec::new(instance_type, replicas))).await
 }
 
-async fn replicas(rehearsed: &Rehearsed, set: &str) -> i64 {
+pub(crate) async fn replicas(rehearsed: &Rehearsed, set: &str) -> i64 {
     machines::replicas(&rehearsed.object(&kinds::MACHINE_SET, Some(NAMESPACE), set).await)
 }
 
-const DERIVED_A: &str = "demo-x7k2p-worker-a--g4dn-xlarge";
+pub(crate) const DERIVED_A: &str = "demo-x7k2p-worker-a--g4dn-xlarge";
 const DERIVED_B: &str = "demo-x7k2p-worker-b--g4dn-xlarge";
 
 #[tokio::test(start_paused = true)]
@@ -220,6 +222,9 @@ async fn no_machine_set_is_another_answer() {
     let ran = scale(&rehearsed, "g4dn.xlarge", 1).await;
     assert_eq!(ran.outcome.exit, Exit::Failed);
     assert_eq!(ran.why().code, "no-machine-sets");
+    assert!(ran.seconds < 1.0);
+    let none = scale(&rehearsed, "g4dn.xlarge", 0).await;
+    assert_eq!((none.outcome.exit, none.changed().len()), (Exit::Done, 0));
 }
 
 #[tokio::test(start_paused = true)]
