@@ -126,8 +126,8 @@ pub(crate) fn labelled(labels: Labels, nodes: &[Object]) -> Vec<String> {
         .collect()
 }
 
-/// Whether a node has the labels. That NFD is not there at all is a reason to wait too: it may be being installed. An
-/// operator without an instance is not: nothing will come of it.
+/// Whether a node has the labels. That NFD is not there at all is a reason to wait too, and so is an operator without an
+/// instance: both may be about to be made by somebody else. The reason says at once which it is.
 pub(crate) fn verdict(labels: Labels, nodes: &[Object], sight: Sight) -> Verdict<Vec<String>> {
     let found = labelled(labels, nodes);
     if !found.is_empty() {

@@ -202,14 +202,7 @@ async fn a_catalog_that_is_away_is_named() {
 async fn an_orphan_csv_is_found_before_the_first_change() {
     let rehearsed = Rehearsed::new("default", &[]).await;
     deploy(&rehearsed).await;
-    let subscription = rehearsed.object(&kinds::SUBSCRIPTION, Some(NS), "nfd").await;
-    let mut removal = Plan::new("test");
-    let cluster = rehearsed.cluster.clone();
-    removal.step(toolbox_core::engine::StepSpec::change("remove", "remove"), (), |cx, ()| async move {
-        cluster.delete(&cx, &subscription.refer()).await?;
-        Ok(toolbox_core::engine::Step::Changed((), String::new()))
-    });
-    rehearsed.run(removal).await;
+    rehearsed.somebody_deletes(&kinds::SUBSCRIPTION, Some(NS), "nfd").await;
     let ran = deploy(&rehearsed).await;
     assert_eq!(ran.why().code, "orphan-csv", "{}", ran.why());
     assert!(

@@ -4,7 +4,7 @@ use serde_json::json;
 use tool_nfd::{DeploySpec, UndeploySpec};
 use toolbox_core::cluster::kinds;
 use toolbox_core::cluster::nodes::NFD_PREFIX;
-use toolbox_core::engine::{Exit, Plan, Step, StepSpec};
+use toolbox_core::engine::Exit;
 use toolbox_core::{Verb, VerbEnv};
 use toolbox_testkit::{Ran, Rehearsed};
 
@@ -18,6 +18,20 @@ async fn run(rehearsed: &Rehearsed, verb: impl Verb) -> Ran {
 async fn labelled(rehearsed: &Rehearsed) -> usize {
     let nodes = rehearsed.all(&kinds::NODE).await;
     nodes.iter().filter(|node| node.labels().keys().any(|key| key.starts_with(NFD_PREFIX))).count()
+}
+
+/// Somebody takes the operator away and leaves what it served.
+async fn lose_the_operator(rehearsed: &Rehearsed) {
+    for kind in [&kinds::SUBSCRIPTION, &kinds::CSV] {
+        for object in rehearsed.all(kind).await.iter().filter(|object| object.namespace() == Some(NS)) {
+            rehearsed.somebody_deletes(kind, Some(NS), object.name()).await;
+        }
+    }
+    let operator = [("ClusterServiceVersion", "nfd."), ("Deployment", "nfd-controller"), ("Pod", "nfd-controller")];
+    let operator = operator.map(|(kind, name)| format!("{kind}/{NS}/{name}"));
+    let gone = |key: &String| operator.iter().all(|one| !key.starts_with(one));
+    let left = rehearsed.until(std::time::Duration::from_secs(120), |now| now.keys().all(gone)).await;
+    assert!(left.keys().all(gone), "{:?}", left.keys());
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,22 +109,7 @@ async fn without_the_operator_a_finalizer_is_explained_at_once() {
     run(&rehearsed, DeploySpec::default()).await;
     let finalizer = json!({"metadata": {"finalizers": ["example.test/cleanup"]}});
     rehearsed.somebody_changes(&kinds::NODE_FEATURE_DISCOVERY, Some(NS), "nfd-instance", finalizer).await;
-    let mut removal = Plan::new("test");
-    let objects: Vec<_> = [
-        rehearsed.all(&kinds::SUBSCRIPTION).await,
-        rehearsed.all(&kinds::CSV).await,
-        rehearsed.all(&kinds::DEPLOYMENT).await,
-    ]
-    .concat();
-    let cluster = rehearsed.cluster.clone();
-    removal.step(StepSpec::change("remove", "remove"), (), |cx, ()| async move {
-        for object in objects.iter().filter(|object| object.namespace() == Some(NS)) {
-            cluster.delete(&cx, &object.refer()).await?;
-        }
-        cx.clock().sleep(std::time::Duration::from_secs(30)).await;
-        Ok(Step::Changed((), String::new()))
-    });
-    rehearsed.run(removal).await;
+    lose_the_operator(&rehearsed).await;
     let ran = run(&rehearsed, UndeploySpec::default()).await;
     assert_eq!(ran.outcome.exit, Exit::CleanUp, "{:?}", ran.outcome.why);
     assert!(ran.seconds < 2.0, "{}", ran.seconds);
@@ -153,17 +152,7 @@ async fn without_an_operator_only_what_this_program_made_goes() {
     let rehearsed = Rehearsed::new("default", &[]).await;
     run(&rehearsed, DeploySpec::default()).await;
     rehearsed.somebody_creates(theirs(NS)).await;
-    let objects = [rehearsed.all(&kinds::SUBSCRIPTION).await, rehearsed.all(&kinds::CSV).await].concat();
-    let mut removal = Plan::new("test");
-    let cluster = rehearsed.cluster.clone();
-    removal.step(StepSpec::change("remove", "remove"), (), |cx, ()| async move {
-        for object in objects.iter().filter(|object| object.namespace() == Some(NS)) {
-            cluster.delete(&cx, &object.refer()).await?;
-        }
-        cx.clock().sleep(std::time::Duration::from_secs(30)).await;
-        Ok(Step::Changed((), String::new()))
-    });
-    rehearsed.run(removal).await;
+    lose_the_operator(&rehearsed).await;
     let ran = run(&rehearsed, UndeploySpec::default()).await;
     assert_eq!(ran.outcome.exit, Exit::Done, "{:?}", ran.outcome.why);
     assert!(rehearsed.has(&kinds::NODE_FEATURE_DISCOVERY, Some(NS), "theirs").await);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use toolbox_engine::plan::{Act, After, Effect, Out};
@@ -13,6 +14,9 @@ use super::spec::InstallSpec;
 use super::target::{Action, Target, aim};
 use crate::olm::{GroupRule, OlmCause, Package, Planned, Scope, group_rule, strangers};
 use crate::{Cluster, Object, Query, kinds};
+
+/// How long the packages of all catalogs may take to be read.
+const PROVIDERS: Duration = Duration::from_secs(60);
 
 /// Handles to what an installation yields.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +34,7 @@ pub struct Installed {
 pub fn install(plan: &mut Plan, cluster: &Cluster, spec: InstallSpec, after: After) -> Installed {
     let spec = Arc::new(spec);
     let package = package_step(plan, cluster, &spec, after);
+    providers_step(plan, cluster, &spec, package);
     let target = target_step(plan, cluster, &spec, package);
     let namespace = namespace_step(plan, cluster, &spec, target);
     let group = group_step(plan, cluster, &spec, target, namespace);
@@ -59,6 +64,33 @@ fn package_step(plan: &mut Plan, cluster: &Cluster, spec: &Arc<InstallSpec>, aft
         let what = format!("channels {}", package.offers().join(", "));
         Ok(Step::AlreadySo(package, what))
     })
+}
+
+/// Says which other catalogs offer a package of the same name: people mean theirs at times. Nothing waits for the answer,
+/// and nothing fails for want of it, since every package of every catalog has to be read for it.
+fn providers_step(plan: &mut Plan, cluster: &Cluster, spec: &Arc<InstallSpec>, package: Out<Package>) {
+    let describe = StepSpec::ask(&id(spec, "providers"), format!("other catalogs that offer {}", spec.package.name))
+        .deadline(super::access::ASK);
+    let (cluster, spec) = (cluster.clone(), spec.clone());
+    let _: Out<()> = plan.step(describe, package.done(), |cx, ()| async move {
+        let everything = Query::within(&kinds::PACKAGE_MANIFEST, &spec.package.catalog_namespace);
+        let read = tokio::select! {
+            biased;
+            read = cluster.list(&everything) => read.map_err(|error| error.to_string()),
+            () = cx.clock().sleep(PROVIDERS) => Err(format!("no answer within {} s", PROVIDERS.as_secs())),
+        };
+        let what = match read.map(|manifests| Package::elsewhere(&manifests, &spec.package)) {
+            Ok(others) if others.is_empty() => "no other catalog has it".to_owned(),
+            Ok(others) => {
+                let (name, catalog) = (&spec.package.name, &spec.package.catalog);
+                let what = format!("package {name} is also in {}; {catalog} is the one used", others.join(", "));
+                cx.note(what.clone());
+                what
+            }
+            Err(problem) => format!("not known: {problem}"),
+        };
+        Ok(Step::AlreadySo((), what))
+    });
 }
 
 fn target_step(plan: &mut Plan, cluster: &Cluster, spec: &Arc<InstallSpec>, package: Out<Package>) -> Out<Target> {
