@@ -5,7 +5,7 @@ use toolbox_core::cluster::{Cluster, Object, Query, kinds};
 use toolbox_core::engine::plan::{Act, Effect, Out};
 use toolbox_core::engine::{Cause, Exit, FailureVerdict, ObjectRef, Plan, Step, StepSpec, Why};
 
-use crate::names;
+use crate::names::{self, VERSION_FILE};
 use crate::version::OperatorVersion;
 use crate::wait::StackCause;
 
@@ -59,13 +59,24 @@ impl Hints {
     /// The same, with what the environment says where nothing was given.
     pub fn or_env(&self, env: &EnvMap) -> Result<Self, Why> {
         let version = env.get("GPU_OPERATOR_VERSION").map(str::parse).transpose();
-        let version = version.map_err(|error: crate::version::NotAVersion| {
-            let cause = BadVariable(error.to_string());
-            Why::new(ObjectRef::thing("variable", "GPU_OPERATOR_VERSION"), &cause)
-        })?;
-        let namespace = env.get("GPU_OPERATOR_NAMESPACE").map(str::to_owned);
+        let version = version
+            .map_err(|error: crate::version::NotAVersion| bad_variable("GPU_OPERATOR_VERSION", error.to_string()))?;
+        let namespace = namespace_in(env);
         Ok(Self { namespace: self.namespace.clone().or(namespace), version: self.version.clone().or(version) })
     }
+}
+
+/// Where the operator is, or is to be, for those who always say it in the environment.
+pub(crate) const NAMESPACE_VARIABLE: &str = "GPU_OPERATOR_NAMESPACE";
+
+/// The operator's namespace as the environment has it.
+pub(crate) fn namespace_in(env: &EnvMap) -> Option<String> {
+    env.get(NAMESPACE_VARIABLE).map(str::to_owned)
+}
+
+/// A variable whose value cannot be right.
+pub(crate) fn bad_variable(name: &str, text: String) -> Why {
+    Why::new(ObjectRef::thing("variable", name), &BadVariable(text))
 }
 
 struct BadVariable(String);
@@ -216,6 +227,7 @@ pub(crate) fn locate(plan: &mut Plan, cluster: &Cluster, id: &str, hints: &Hints
         match traces.operator(&hints)? {
             Some(operator) => {
                 cx.version("gpu-operator", None, Some(operator.version.as_str()));
+                cx.file(VERSION_FILE, format!("{}\n", operator.version));
                 let what = operator.to_string();
                 Ok(Step::AlreadySo(operator, what))
             }

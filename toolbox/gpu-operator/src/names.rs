@@ -29,6 +29,9 @@ pub(crate) const BURN_NAMESPACE: &str = "default";
 /// The image that the burn is compiled and run in.
 pub(crate) const BURN_IMAGE: &str = "nvcr.io/nvidia/cuda:11.2.2-devel-ubi8";
 
+/// The file that readers look in for the operator's version.
+pub(crate) const VERSION_FILE: &str = "gpu_operator.version";
+
 /// The workloads' namespace, given the operator's.
 pub(crate) fn operand_namespace(operator_namespace: &str) -> &str {
     if operator_namespace == GLOBAL_NAMESPACE { LEGACY_OPERAND_NAMESPACE } else { operator_namespace }

@@ -11,6 +11,7 @@ use toolbox_core::engine::plan::{After, Out};
 use toolbox_core::engine::{Plan, Report, Step, Why};
 use toolbox_core::{Verb, VerbEnv, VerbName};
 
+use crate::locate;
 use crate::names;
 
 /// Remove the GPU Operator that OperatorHub installed
@@ -92,7 +93,9 @@ impl Verb for UndeploySpec {
 
     fn plan(self: Box<Self>, env: &VerbEnv) -> Result<Plan, Why> {
         let mut plan = Plan::new("gpu_operator undeploy_from_operatorhub");
-        let undeployed = steps(&mut plan, &env.cluster, &self, After::nothing());
+        let namespace = self.namespace.clone().or_else(|| locate::namespace_in(&env.env));
+        let spec = Self { namespace, ..*self };
+        let undeployed = steps(&mut plan, &env.cluster, &spec, After::nothing());
         let report = answer(&mut plan, &undeployed);
         plan.answer(&report, Clone::clone);
         Ok(plan)

@@ -89,7 +89,8 @@ impl Verb for OperatorHubFlow {
     }
 
     fn plan(self: Box<Self>, env: &VerbEnv) -> Result<Plan, Why> {
-        Ok(plan::plan(&self, env, CiContext::read(&env.env)))
+        let deploy = self.deploy.clone().or_env(&env.env)?;
+        Ok(plan::plan(&Self { deploy, ..*self }, env, CiContext::read(&env.env)))
     }
 
     fn flow(&self) -> Option<String> {

@@ -253,8 +253,8 @@ fn burn_step(
 async fn burn_one(cx: &StepCx, cluster: &Cluster, node: &BurnNode, pod: &Object) -> Result<Step<(String, u32)>, Why> {
     let name = pod.name().to_owned();
     {
-        let (cluster, cx, pod) = (cluster.clone(), cx.clone(), pod.clone());
-        cx.clone().diagnose_with(move || async move { diagnose(&cx, &cluster, &pod).await });
+        let (cluster, cx, node, pod) = (cluster.clone(), cx.clone(), node.name.clone(), pod.clone());
+        cx.clone().diagnose_with(move || async move { diagnose(&cx, &cluster, &node, &pod).await });
     }
     let watched = cluster.watch(Query::within(&kinds::POD, BURN_NAMESPACE).labels(format!("app={APP}")));
     let mut judged = Judge::new(pod.refer());
@@ -267,7 +267,8 @@ async fn burn_one(cx: &StepCx, cluster: &Cluster, node: &BurnNode, pod: &Object)
         Ok(log) => log,
         Err(problem) => return Err(Why::new(pod.refer(), &BurnCause::NoLog { problem })),
     };
-    cx.file(&format!("gpu_burn.{}.log", node.name), settled(&log));
+    cx.file(&log_file(&node.name), settled(&log));
+    describe(cx, cluster, &node.name, &ended).await;
     let exit_code = verdict::exit_code(&ended);
     match judge(&log, node.gpus, exit_code) {
         Ok(gpus) => {
@@ -304,18 +305,27 @@ fn tail(log: &str) -> String {
     lines[lines.len().saturating_sub(20)..].join("\n")
 }
 
+fn log_file(node: &str) -> String {
+    format!("gpu_burn.{node}.log")
+}
+
+/// Keeps the pod's description, with its events.
+async fn describe(cx: &StepCx, cluster: &Cluster, node: &str, pod: &Object) -> Vec<Object> {
+    let query = Query::within(&kinds::EVENT, BURN_NAMESPACE).fields(format!("involvedObject.name={}", pod.name()));
+    let events = cluster.list(&query).await.unwrap_or_default();
+    cx.file(&format!("gpu_burn.{node}.description.txt"), crate::capture::describe_pod(pod, &events));
+    events
+}
+
 /// Keeps what explains a failed burn: the pod's description, and its log as far as there is one.
-async fn diagnose(cx: &StepCx, cluster: &Cluster, pod: &Object) -> Vec<Evidence> {
+async fn diagnose(cx: &StepCx, cluster: &Cluster, node: &str, pod: &Object) -> Vec<Evidence> {
     let mut evidence = Vec::new();
-    let events = cluster
-        .list(&Query::within(&kinds::EVENT, BURN_NAMESPACE).fields(format!("involvedObject.name={}", pod.name())))
-        .await
-        .unwrap_or_default();
-    let now = cluster.get(&kinds::POD, Some(BURN_NAMESPACE), pod.name()).await;
-    if let Ok(Some(now)) = now {
-        let node = pod.name().strip_prefix("gpu-burn-").unwrap_or(pod.name());
-        let text = crate::capture::describe_pod(&now, &events);
-        cx.file(&format!("gpu_burn.{node}.description.txt"), text);
+    let options = LogOptions { tail_lines: Some(LOG_LINES), ..LogOptions::default() };
+    let now = cluster.get(&kinds::POD, Some(BURN_NAMESPACE), pod.name()).await.ok().flatten();
+    let events = describe(cx, cluster, node, now.as_ref().unwrap_or(pod)).await;
+    let log = cluster.log(BURN_NAMESPACE, pod.name(), Some(CONTAINER), &options).await;
+    if let Some(log) = log.ok().filter(|log| !log.trim().is_empty()) {
+        cx.file(&log_file(node), settled(&log));
     }
     if let Some(event) = events.iter().rev().find(|event| event.text("/type") == Some("Warning")) {
         evidence.push(Evidence {

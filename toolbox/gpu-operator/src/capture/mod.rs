@@ -19,6 +19,7 @@ use toolbox_core::engine::{Plan, Report, Step, StepCx, StepSpec, Why};
 use toolbox_core::{Verb, VerbEnv, VerbName};
 
 use crate::locate::{Hints, Traces};
+use crate::names::VERSION_FILE;
 use collect::{Collector, Missing};
 pub(crate) use describe::pod as describe_pod;
 pub use gather::must_gather_finalizer;
@@ -146,10 +147,10 @@ pub(crate) async fn capture(cx: &StepCx, cluster: &Cluster, spec: &CaptureSpec) 
     let version = operator.as_ref().ok().map(|operator| operator.version.to_string());
     match &operator {
         Ok(operator) => {
-            collector.write("gpu_operator.version", &format!("{}\n", operator.version));
+            collector.write(VERSION_FILE, &format!("{}\n", operator.version));
             running::record(cx, &collector, operator, &seen, spec.asked.as_deref());
         }
-        Err(problem) => collector.missing(Missing::of("gpu_operator.version", problem)),
+        Err(problem) => collector.missing(Missing::of(VERSION_FILE, problem)),
     }
     let captured = collector.finish(version);
     let manifest = serde_json::to_string_pretty(&captured.manifest()).unwrap_or_default();

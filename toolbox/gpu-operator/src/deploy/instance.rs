@@ -72,7 +72,10 @@ pub(super) fn steps(
         cx.file("gpu_operator_clusterpolicy.json", format!("{pretty}\n"));
         let applied = create(&cx, &cluster, manifest, patch.as_ref()).await.map_err(|why| {
             if *leftover && why.code.contains("invalid") {
-                let next = format!("delete the CRD that an earlier version left, and run again: oc delete crd {CRD}");
+                let next = format!(
+                    "delete the CRD that an earlier version left, and run again: kubectl delete {} {CRD}",
+                    kinds::CRD.full_name()
+                );
                 let verdict = why.verdict;
                 return why.or_else(verdict, next);
             }

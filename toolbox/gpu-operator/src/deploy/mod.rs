@@ -7,15 +7,16 @@ mod policy;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use toolbox_core::cli::wrong_flag;
 use toolbox_core::cluster::olm::steps::{Approval, InstallSpec, Installed, install};
 use toolbox_core::cluster::olm::{PackageRef, Wish};
 use toolbox_core::cluster::{Cluster, Object};
 use toolbox_core::config;
 use toolbox_core::engine::plan::{After, Out};
-use toolbox_core::engine::{Cause, Exit, FailureVerdict, ObjectRef, Plan, Report, Step, StepCx, Why};
-use toolbox_core::{Verb, VerbEnv, VerbName};
+use toolbox_core::engine::{Cause, FailureVerdict, Plan, Report, Step, StepCx, Why};
+use toolbox_core::{EnvMap, Verb, VerbEnv, VerbName};
 
-use crate::locate::Operator;
+use crate::locate::{self, Operator};
 use crate::names;
 use crate::version::OperatorVersion;
 
@@ -36,7 +37,7 @@ pub struct DeployArgs {
     /// The channel to subscribe to [default: the one that has the version, or the package's default]
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<String>,
-    /// The operator's namespace [default: what the version suggests]
+    /// The operator's namespace [default: GPU_OPERATOR_NAMESPACE, or what the version suggests]
     #[arg(long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// The catalog to install from
@@ -95,33 +96,22 @@ impl Default for DeploySpec {
     }
 }
 
-/// A word on the command line that cannot be right.
-struct BadWord {
-    text: String,
-    next: String,
-}
+/// The bundle that was installed says no version.
+struct NoVersion;
 
-impl Cause for BadWord {
+impl Cause for NoVersion {
     fn code(&self) -> &'static str {
-        "bad-argument"
+        "csv-without-version"
     }
     fn text(&self) -> String {
-        self.text.clone()
+        "has no readable version (spec.version)".to_owned()
     }
     fn next(&self) -> String {
-        self.next.clone()
+        "choose another version: this bundle is not complete".to_owned()
     }
     fn verdict(&self) -> FailureVerdict {
-        FailureVerdict::Configuration
+        FailureVerdict::Product
     }
-    fn exit(&self) -> Exit {
-        Exit::Usage
-    }
-}
-
-fn bad_flag(flag: &str, text: String, next: &str) -> Why {
-    let cause = BadWord { text, next: next.to_owned() };
-    Why::new(ObjectRef::thing("flag", flag), &cause)
 }
 
 /// An empty word counts as not given: scripts pass `--channel=""`.
@@ -130,6 +120,17 @@ fn given(word: Option<String>) -> Option<String> {
 }
 
 impl DeploySpec {
+    /// The same, in the namespace that the environment names when no other was asked for: where the other verbs look.
+    pub fn or_env(self, env: &EnvMap) -> Result<Self, Why> {
+        let Some(namespace) = locate::namespace_in(env).filter(|_| self.namespace.is_none()) else {
+            return Ok(self);
+        };
+        if !is_label(&namespace) {
+            return Err(locate::bad_variable(locate::NAMESPACE_VARIABLE, not_a_namespace(&namespace)));
+        }
+        Ok(Self { namespace: Some(namespace), ..self })
+    }
+
     /// Channel and version as words: checked as far as that is possible without the catalog.
     pub fn wish(version: Option<String>, channel: Option<String>) -> Result<Wish, Why> {
         let version = given(version);
@@ -138,7 +139,7 @@ impl DeploySpec {
             && let Err(error) = text.parse::<OperatorVersion>()
         {
             let next = "give a version such as 1.11.0, or latest";
-            return Err(bad_flag("--version", error.to_string(), next));
+            return Err(wrong_flag("--version", error.to_string(), next));
         }
         Ok(Wish { channel: given(channel), version })
     }
@@ -152,9 +153,8 @@ impl TryFrom<DeployArgs> for DeploySpec {
         if let Some(name) = &namespace
             && !is_label(name)
         {
-            let text = format!("`{name}` is no name of a namespace");
             let next = "use up to 63 small letters, digits and dashes";
-            return Err(bad_flag("--namespace", text, next));
+            return Err(wrong_flag("--namespace", not_a_namespace(name), next));
         }
         let patch = args.cluster_policy_patch.as_deref().map(read_patch).transpose()?;
         Ok(Self {
@@ -166,6 +166,10 @@ impl TryFrom<DeployArgs> for DeploySpec {
             approve_strangers: args.approve_strangers,
         })
     }
+}
+
+fn not_a_namespace(name: &str) -> String {
+    format!("`{name}` is no name of a namespace")
 }
 
 fn read_patch(path: &Path) -> Result<Value, Why> {
@@ -225,19 +229,13 @@ fn operator_step(plan: &mut Plan, installed: &Installed) -> Out<Operator> {
     let describe = crate::asking("gpu-operator.version", "the version that was installed");
     plan.step(describe, (installed.target, installed.csv), |cx, (target, csv)| async move {
         let Some(operator) = Operator::of_csv((*csv).clone(), None) else {
-            let cause = BadWord {
-                text: "has no readable version (spec.version)".to_owned(),
-                next: "choose another version: this bundle is not complete".to_owned(),
-            };
-            let mut why = Why::new(csv.refer(), &cause);
-            (why.exit, why.verdict) = (Exit::Failed, FailureVerdict::Product);
-            return Err(why);
+            return Err(Why::new(csv.refer(), &NoVersion));
         };
         cx.file("gpu_operator_csv_name.txt", format!("{}\n", csv.name()));
         if let Ok(yaml) = config::to_yaml(csv.value()) {
             cx.file("gpu_operator_csv.yml", yaml);
         }
-        cx.file("gpu_operator.version", format!("{}\n", operator.version));
+        cx.file(names::VERSION_FILE, format!("{}\n", operator.version));
         let image = csv
             .text("/spec/install/spec/deployments/0/spec/template/spec/containers/0/image")
             .or_else(|| csv.annotation("containerImage"));
@@ -269,7 +267,8 @@ impl Verb for DeploySpec {
 
     fn plan(self: Box<Self>, env: &VerbEnv) -> Result<Plan, Why> {
         let mut plan = Plan::new("gpu_operator deploy_from_operatorhub");
-        let deployed = steps(&mut plan, &env.cluster, &self, After::nothing());
+        let spec = self.or_env(&env.env)?;
+        let deployed = steps(&mut plan, &env.cluster, &spec, After::nothing());
         let both = plan.step(
             crate::asking("gpu-operator.deployed", "the operator and its ClusterPolicy"),
             (deployed.operator, deployed.policy),
@@ -286,6 +285,7 @@ impl Verb for DeploySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolbox_core::engine::Exit;
 
     fn spec(change: impl FnOnce(&mut DeployArgs)) -> Result<DeploySpec, Why> {
         let mut args = DeployArgs { catalog: names::CATALOG.to_owned(), ..DeployArgs::default() };

@@ -103,13 +103,13 @@ impl Cause for StackCause {
                 "create it: tbx gpu-operator deploy-from-operatorhub does, also for an operator that is there"
             }
             StackCause::Ignored { .. } => {
-                "delete the ClusterPolicy that is not wanted: oc delete clusterpolicies.nvidia.com NAME"
+                "delete the ClusterPolicy that is not wanted: kubectl delete clusterpolicies.nvidia.com NAME"
             }
             StackCause::Tainted { .. } => {
                 "remove the taint, or add a toleration under spec.daemonsets.tolerations of the ClusterPolicy"
             }
             StackCause::NoKernelHeaders { .. } => {
-                "use the driver toolkit (operator 1.9 or later), or renew the entitlement: tbx entitlement deploy"
+                "use the driver toolkit (operator 1.9 or later), or renew the nodes' entitlement"
             }
             StackCause::NoToolkitTag { .. } => {
                 "mirror the driver-toolkit image of this OpenShift release, or use an entitlement and driver.use_ocp_driver_toolkit=false"
@@ -121,7 +121,7 @@ impl Cause for StackCause {
                 "read the check's log below; the driver pod looks healthy even when the card is broken"
             }
             StackCause::NotMonitored { .. } => {
-                "oc label namespace NAMESPACE openshift.io/cluster-monitoring=true"
+                "label it: kubectl label namespaces NAMESPACE openshift.io/cluster-monitoring=true"
             }
         }
         .to_owned()

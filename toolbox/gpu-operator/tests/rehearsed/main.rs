@@ -3,5 +3,6 @@
 #![expect(clippy::panic, reason = "helpers of tests fail by panicking")]
 
 mod deploy;
+mod namespaces;
 mod stack;
 mod support;

@@ -28,6 +28,10 @@ async fn the_whole_stack_becomes_ready_and_burns() {
     let burnt = done(&rehearsed, short_burn()).await;
     let report = burnt.outcome.report.as_ref().unwrap();
     assert!(report.text.ends_with("1 of 1 GPUs OK"), "{}", report.text);
+    let node = report.text.split(':').next().expect("a node's name");
+    assert!(file(&burnt, &format!("gpu_burn.{node}.log")).contains("GPU 0: OK"));
+    let description = file(&burnt, &format!("gpu_burn.{node}.description.txt"));
+    assert!(description.contains(&format!("gpu-burn-{node}")), "{description}");
     let pods = Query::within(&kinds::POD, "default").labels("app=gpu-burn");
     let maps = Query::within(&kinds::CONFIG_MAP, "default").labels("app=gpu-burn");
     rehearsed.clock.sleep(Duration::from_secs(60)).await;

@@ -8,12 +8,19 @@ use toolbox_core::cluster::olm::steps::{InstallSpec, InstanceSpec, install, inst
 use toolbox_core::engine::event::Ended;
 use toolbox_core::engine::plan::After;
 use toolbox_core::engine::{Exit, Plan};
-use toolbox_core::{Verb, VerbEnv};
+use toolbox_core::{EnvMap, Verb, VerbEnv};
 use toolbox_testkit::{Ran, Rehearsed};
 
 /// Runs a verb, whatever becomes of it.
 pub(crate) async fn run(rehearsed: &Rehearsed, verb: impl Verb + 'static) -> Ran {
     let plan = Box::new(verb).plan(&VerbEnv::new(rehearsed.cluster.clone()));
+    rehearsed.run(plan.expect("the verb has a plan")).await
+}
+
+/// Runs a verb with variables in the environment, whatever becomes of it.
+pub(crate) async fn run_in(rehearsed: &Rehearsed, verb: impl Verb + 'static, variables: &[(&str, &str)]) -> Ran {
+    let env = EnvMap::new(variables.iter().copied());
+    let plan = Box::new(verb).plan(&VerbEnv::new(rehearsed.cluster.clone()).with_env(env));
     rehearsed.run(plan.expect("the verb has a plan")).await
 }
 
