@@ -1,7 +1,9 @@
 //! A signal at some moment: captures within the grace time, true files, the signal's exit code.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::Value;
 use toolbox_core::engine::Exit;
 use toolbox_core::engine::plan::Interrupt;
 use toolbox_testkit::Rehearsed;
@@ -51,13 +53,10 @@ async fn an_interrupted_job_leaves_true_files_within_its_grace_time() {
         let junit = std::fs::read_to_string(junit.unwrap().path()).unwrap();
         assert!(junit.contains(by) || junit.contains("stopped"), "{moment}: {junit}");
         // Temporary objects are gone whatever happened.
-        tokio::time::sleep(Duration::from_secs(30)).await;
-        let burn: Vec<String> = rehearsed
-            .snapshot()
-            .into_keys()
-            .filter(|key| key.contains("gpu-burn"))
-            .filter(|key| !key.starts_with("Event/"))
-            .collect();
+        let burn = |now: &BTreeMap<String, Value>| -> Vec<String> {
+            now.keys().filter(|key| key.contains("gpu-burn") && !key.starts_with("Event/")).cloned().collect()
+        };
+        let burn = burn(&rehearsed.until(Duration::from_secs(30), |now| burn(now).is_empty()).await);
         assert!(burn.is_empty(), "{moment}: {burn:?}");
         // What stays is said, each thing once.
         let made: std::collections::BTreeSet<String> = crate::support::lines(&dir.path().join("journal.jsonl"))

@@ -62,8 +62,7 @@ async fn a_run_killed_at_any_moment_is_resumed_to_the_same_state() {
         let resume = first.path().display().to_string();
         let done = job(&rehearsed, second.path(), &["--resume", &resume]).await;
         assert_eq!(done.exit, Exit::Done, "{moment}: {}", done.said);
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        let after = rehearsed.snapshot();
+        let after = rehearsed.until(Duration::from_secs(60), |now| settled(now) == settled(&expected)).await;
         assert_eq!(settled(&expected), settled(&after), "{moment}");
         let same: BTreeMap<String, Value> =
             expected.iter().filter(|(key, _)| after.contains_key(*key)).map(|(k, v)| (k.clone(), v.clone())).collect();

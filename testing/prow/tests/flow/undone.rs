@@ -1,11 +1,16 @@
 //! `--undo-on-failure`: a failure at any step leaves the cluster as it was.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::Value;
 use toolbox_core::engine::Exit;
 use toolbox_testkit::Rehearsed;
 
 use crate::support::{difference, job, json};
+
+/// Within which the machines and namespaces that the undo deletes have to be gone.
+const SETTLED: Duration = Duration::from_secs(900);
 
 /// What the undo of an operator cannot know of: OLM keeps definitions, and NFD's labels stay on nodes.
 fn ours(difference: &[String]) -> Vec<String> {
@@ -23,9 +28,13 @@ async fn undone(what: &str, faults: &[&str], further: &[&str]) {
     let words: Vec<&str> = further.iter().chain(&["--undo-on-failure"]).copied().collect();
     let done = job(&rehearsed, dir.path(), &words).await;
     assert!(matches!(done.exit, Exit::Failed | Exit::TimedOut), "{what}: {:?} {}", done.exit, done.said);
-    tokio::time::sleep(Duration::from_secs(900)).await;
-    let left = ours(&difference(&before, &rehearsed.snapshot()));
+    let left = |now: &BTreeMap<String, Value>| ours(&difference(&before, now));
+    let left = left(&rehearsed.until(SETTLED, |now| left(now).is_empty()).await);
     assert!(left.is_empty(), "{what}: {left:#?}\n{}", done.said);
+    // Whatever is undone, the first line is about what failed.
+    let first = done.said.lines().position(|line| line.starts_with("error: "));
+    let lines: Vec<&str> = done.said.lines().skip(first.unwrap_or_else(|| panic!("{what}: {}", done.said))).collect();
+    assert!(lines[0].matches(": ").count() >= 2 && lines[1].starts_with("next: "), "{what}: {lines:#?}");
     let summary = json(dir.path().join("summary.json"));
     assert_eq!(summary["leftovers"], serde_json::json!([]), "{what}");
     assert_eq!(summary["result"], "failed", "{what}");
@@ -53,12 +62,15 @@ async fn a_namespace_with_somebody_elses_group_stays_and_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let done = job(&rehearsed, dir.path(), &["--undo-on-failure"]).await;
     assert_eq!(done.exit, Exit::Failed, "the undo does not hide what failed: {}", done.said);
-    tokio::time::sleep(Duration::from_secs(900)).await;
-    let left = ours(&difference(&before, &rehearsed.snapshot()));
-    let groups = left.iter().filter(|line| line.starts_with("new OperatorGroup/")).count();
-    assert_eq!(groups, 1, "{left:#?}");
+    let left = |now: &BTreeMap<String, Value>| ours(&difference(&before, now));
+    // Of two groups theirs stays, and with it the namespace.
+    let groups = |left: &[String]| left.iter().filter(|line| line.starts_with("new OperatorGroup/")).count();
+    let others = |line: &String| line.contains("Subscription") || line.contains("openshift-nfd");
+    let settled = |left: &[String]| groups(left) == 1 && !left.iter().any(others);
+    let left = left(&rehearsed.until(SETTLED, |now| settled(&left(now))).await);
+    assert_eq!(groups(&left), 1, "{left:#?}");
     assert!(left.contains(&"new Namespace//nvidia-gpu-operator".to_owned()), "{left:#?}");
-    assert!(!left.iter().any(|line| line.contains("Subscription") || line.contains("openshift-nfd")), "{left:#?}");
+    assert!(!left.iter().any(others), "{left:#?}");
     let summary = json(dir.path().join("summary.json"));
     let named: Vec<&str> =
         summary["leftovers"].as_array().unwrap().iter().filter_map(|left| left["name"].as_str()).collect();
