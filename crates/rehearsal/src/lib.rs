@@ -11,6 +11,7 @@ mod controllers;
 pub mod scenario;
 pub mod serve;
 pub mod store;
+mod types;
 pub mod world;
 
 pub use api::{ApiOptions, ApiServer, KubeVersion};

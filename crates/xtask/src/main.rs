@@ -6,6 +6,7 @@ mod bench;
 mod cargo;
 mod ci;
 mod generate;
+mod record;
 mod stack;
 mod test;
 mod tidy;
@@ -38,6 +39,8 @@ enum Command {
     Ci,
     /// Start and stop the real stack: a control plane and operators as processes on this machine.
     Stack(stack::StackArgs),
+    /// Record the real server's types for the rehearsal, from a stack that is up.
+    RecordTypes(record::RecordArgs),
     /// Measure start-up, sizes, requests, memory and the rehearsal's speed, as ratios and counts.
     Bench,
 }
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Ci => ci::run(),
         Command::Stack(args) => stack::run(args),
+        Command::RecordTypes(args) => record::run(&args),
         Command::Bench => bench::run(),
     };
     match done {

@@ -49,6 +49,11 @@ pub(crate) struct RehearseArgs {
 
 fn speed(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
+        _ if text == "max" => {
+            Err("time cannot jump for clients outside, whose own waits and time-outs pass in real time: \
+                                   write a number between 0.01 and 10000"
+                .to_owned())
+        }
         Ok(speed) if speed.is_finite() && (0.01..=10_000.0).contains(&speed) => Ok(speed),
         _ => Err("write a number between 0.01 and 10000".to_owned()),
     }

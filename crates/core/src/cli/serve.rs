@@ -1,10 +1,12 @@
 //! `rehearse --serve`: the simulated cluster for other programs, over HTTPS on loopback, in real or scaled time.
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use toolbox_engine::{Clock, Exit, Why};
 use toolbox_rehearsal::serve::{ServeOptions, serve};
 use toolbox_rehearsal::{Scenario, World};
@@ -35,8 +37,7 @@ pub(crate) async fn serve_it(args: &RehearseArgs, scenario: Scenario, env: &EnvM
         tokio::select! {
             biased;
             () = signals.listen() => 1,
-            () = terminated(&signals) => Exit::Terminated.code(),
-            code = child(program, words, &file.0) => code?,
+            code = child(program, words, &file.0, &signals) => code?,
         }
     } else {
         let line = format!("export KUBECONFIG={}", file.0.display());
@@ -53,24 +54,42 @@ pub(crate) async fn serve_it(args: &RehearseArgs, scenario: Scenario, env: &EnvM
     Ok(code)
 }
 
-/// SIGTERM came. What Ctrl-C sends reaches the command as well, and how that ends is the answer.
-async fn terminated(signals: &Signals) {
-    signals.stopped.cancelled().await;
-    if signals.first().1 != Exit::Terminated {
-        std::future::pending::<()>().await;
-    }
-}
-
-async fn child(program: &OsStr, words: &[std::ffi::OsString], kubeconfig: &Path) -> Result<u8, Why> {
-    let mut command = tokio::process::Command::new(program);
-    command.args(words).env("KUBECONFIG", kubeconfig).kill_on_drop(true);
-    let status = command.status().await;
-    let status = status.map_err(|error| {
-        let problem = format!("cannot be started: {}", plain(&error));
+async fn child(program: &OsStr, words: &[std::ffi::OsString], kubeconfig: &Path, signals: &Signals) -> Result<u8, Why> {
+    let cannot = |error: &std::io::Error| {
+        let problem = format!("cannot be started: {}", plain(error));
         Why::from(ConfigError::file(program.to_string_lossy(), problem).help("check the words after `--`"))
-    })?;
+    };
+    let mut child = tokio::process::Command::new(program)
+        .args(words)
+        .env("KUBECONFIG", kubeconfig)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| cannot(&error))?;
+    let status = tokio::select! {
+        biased;
+        status = child.wait() => status,
+        () = signals.stopped.cancelled() => {
+            pass_on(&child, signals.first().1);
+            child.wait().await
+        }
+    };
+    let status = status.map_err(|error| cannot(&error))?;
     let signal = || status.signal().map_or(1, |signal| 128 + signal);
     Ok(u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1))
+}
+
+/// A signal to this program is one to the command. Ctrl-C in a terminal has reached it already.
+fn pass_on(child: &tokio::process::Child, exit: Exit) {
+    let signal = match exit {
+        Exit::Interrupted if std::io::stdin().is_terminal() => return,
+        Exit::Interrupted => Signal::SIGINT,
+        _ => Signal::SIGTERM,
+    };
+    let process = child.id().and_then(|id| i32::try_from(id).ok());
+    if let Some(process) = process {
+        // It may have ended in this moment; then there is nobody to tell.
+        let _ = kill(Pid::from_raw(process), signal);
+    }
 }
 
 /// The file that holds the way in; only for its owner, and gone with the server.

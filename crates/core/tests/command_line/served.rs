@@ -218,3 +218,24 @@ fn a_damaged_journal_is_taken_back_as_far_as_it_can_be_read_and_is_no_success() 
     assert!(taken.err.contains("error: file/journal.jsonl: line 1 cannot be read"), "{}", taken.err);
     world.run(&["demo", "has-map", "a"]).assert(1);
 }
+
+#[test]
+fn a_signal_reaches_the_command_and_its_exit_code_comes_back() {
+    let world = World::new();
+    let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done";
+    let words = ["rehearse", "--serve", "--", "/bin/sh", "-c", script];
+    let mut child = world.command(&words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    send(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+    world.run(&["rehearse", "--serve", "--", "/bin/sh", "-c", "kill -KILL $$"]).assert(137);
+}
+
+#[test]
+fn time_does_not_jump_for_clients_outside() {
+    let run = World::new().run(&["rehearse", "--serve", "--speed", "max"]);
+    run.assert(2);
+    assert!(run.err.contains("write a number between 0.01 and 10000"), "{}", run.err);
+}

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 
 use super::{
+    decode,
     dispatch::Call,
     read::in_version,
     schema,
@@ -72,14 +73,19 @@ pub(super) fn apply(inner: &Inner, state: &mut State, call: &Call) -> Result<(Va
     write::replace(inner, state, call, &Arc::clone(&old), merged, false).map(|object| (Value::clone(&object), false))
 }
 
-/// Fields that a custom resource's schema does not have are dropped from what is created, and refused when applied.
+/// Fields that a type does not have are dropped from what is created, and refused when applied.
 fn declared(call: &Call, config: &Value) -> Result<(), ApiError> {
     let version = call.kind.version(&call.target.version);
-    let Some(schema) = version.and_then(|version| version.schema.clone()) else { return Ok(()) };
-    let unknown: Vec<String> = schema::prune(&schema, &mut config.clone())
-        .iter()
-        .map(|path| format!(".{}: field not declared in schema", path.trim_start_matches('.')))
-        .collect();
+    let unknown: Vec<String> = if let Some(node) = decode::type_of(call) {
+        decode::undeclared(node, config)
+    } else if let Some(schema) = version.and_then(|version| version.schema.clone()) {
+        schema::prune(&schema, &mut config.clone())
+            .iter()
+            .map(|path| format!(".{}: field not declared in schema", path.trim_start_matches('.')))
+            .collect()
+    } else {
+        return Ok(());
+    };
     let text = match unknown.as_slice() {
         [] => return Ok(()),
         [one] => one.clone(),

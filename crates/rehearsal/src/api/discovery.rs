@@ -60,6 +60,7 @@ pub(super) fn answer(inner: &Inner, route: &Route, accept: &str) -> Result<Respo
             ))
         }
         Route::OpenApi(path) => Ok(body::json(200, &openapi::answer(kinds, path)?)),
+        Route::OldOpenApi => Ok(openapi::old()),
         _ => Err(ApiError::no_such_path()),
     }
 }
@@ -84,12 +85,12 @@ fn describe(kinds: &Kinds, group: &str) -> Value {
     json!({"name": group, "versions": versions, "preferredVersion": versions.first()})
 }
 
-fn verbs(kind: &KindDef) -> Vec<&'static str> {
+pub(super) fn verbs(kind: &KindDef) -> Vec<&'static str> {
     if kind.virtual_ { vec!["get", "list"] } else { VERBS.to_vec() }
 }
 
 /// The subresources of a kind: name, kind, group and version of the kind when it is another one, verbs.
-fn subresources(kind: &KindDef) -> Vec<(&'static str, String, &'static str, Vec<&'static str>)> {
+pub(super) fn subresources(kind: &KindDef) -> Vec<(&'static str, String, &'static str, Vec<&'static str>)> {
     let mut out = Vec::new();
     let change = vec!["get", "patch", "update"];
     if kind.group.is_empty() && kind.plural == "pods" {

@@ -1,9 +1,9 @@
 //! From a request to an answer: verb, faults, access, then the handler.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use kube::client::Body;
 use serde_json::Value;
 use tower::BoxError;
@@ -11,6 +11,7 @@ use tower::BoxError;
 use super::{
     access::User,
     body::{self, ApiBody},
+    decode::Validation,
     delete, discovery,
     kinds::KindDef,
     logs, patch, protobuf, read, review,
@@ -33,9 +34,13 @@ pub(super) struct Call {
     pub(super) agent: String,
     pub(super) path: String,
     pub(super) now: jiff::Timestamp,
-    /// Whether unknown fields are an error.
-    pub(super) strict: bool,
+    /// The minor version of Kubernetes to be.
+    pub(super) minor: u32,
+    /// What to do about fields that nobody knows.
+    pub(super) validation: Validation,
     pub(super) body: Bytes,
+    /// What the answer warns of.
+    warnings: Mutex<Vec<String>>,
 }
 
 impl Call {
@@ -57,6 +62,17 @@ impl Call {
         }
         let word = self.agent.split('/').next().unwrap_or_default();
         if word.is_empty() { "unknown".to_owned() } else { word.to_owned() }
+    }
+
+    /// Adds a warning to the answer.
+    pub(super) fn warn(&self, text: &str) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+    }
+
+    /// The warnings so far, as the values of headers.
+    fn warnings(&self) -> Vec<HeaderValue> {
+        let texts = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        texts.iter().filter_map(|text| HeaderValue::from_str(&format!("299 - {text:?}")).ok()).collect()
     }
 
     /// Whether nothing is to be stored.
@@ -154,9 +170,11 @@ pub(super) async fn answer(
                         agent: header(&parts.headers, header::USER_AGENT),
                         path: parts.uri.path().to_owned(),
                         now: inner.clock.now(),
-                        strict: inner.version.minor >= 25 && query.get("fieldValidation") == "Strict",
+                        minor: inner.version.minor,
+                        validation: validation(inner.version.minor, query.get("fieldValidation")),
                         query,
                         body,
+                        warnings: Mutex::default(),
                     };
                     handle(&inner, call).await
                 }
@@ -209,19 +227,32 @@ async fn handle(inner: &Arc<Inner>, call: Call) -> Result<Response<ApiBody>, Api
         "watch" => watch::answer(inner, call).await,
         "list" => read::list(inner, &call).await,
         "get" => read::get(inner, &call),
-        "create" => with_state(inner, &call, write::create).map(|object| body::json(201, &present(&call, &object))),
-        "update" => with_state(inner, &call, write::update)
-            .map(|(object, created)| body::json(code(created), &present(&call, &object))),
-        "patch" => with_state(inner, &call, patch::patch)
-            .map(|(object, created)| body::json(code(created), &present(&call, &object))),
+        "create" => with_state(inner, &call, write::create).map(|object| written(&call, &object, true)),
+        "update" => with_state(inner, &call, write::update).map(|(object, created)| written(&call, &object, created)),
+        "patch" => with_state(inner, &call, patch::patch).map(|(object, created)| written(&call, &object, created)),
         "delete" => with_state(inner, &call, delete::delete).map(|object| body::json(200, &object)),
         "deletecollection" => with_state(inner, &call, delete::delete_collection).map(|list| body::json(200, &list)),
         _ => Err(ApiError::method_not_allowed()),
     }
 }
 
-fn code(created: bool) -> u16 {
-    if created { 201 } else { 200 }
+/// The answer to a write, with its warnings.
+fn written(call: &Call, object: &Value, created: bool) -> Response<ApiBody> {
+    let mut response = body::json(if created { 201 } else { 200 }, &present(call, object));
+    for warning in call.warnings() {
+        response.headers_mut().append(header::WARNING, warning);
+    }
+    response
+}
+
+/// Fields that nobody knows are let through in silence up to 1.24, and warned of from then on.
+fn validation(minor: u32, asked: &str) -> Validation {
+    match asked {
+        _ if minor < 25 => Validation::Ignore,
+        "Strict" => Validation::Strict,
+        "Ignore" => Validation::Ignore,
+        _ => Validation::Warn,
+    }
 }
 
 /// Runs a handler under the lock and wakes the housekeeper when it left work.

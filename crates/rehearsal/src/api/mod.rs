@@ -5,6 +5,7 @@ mod apply;
 mod body;
 mod builtin;
 mod crd;
+mod decode;
 mod defaults;
 mod delete;
 mod discovery;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    apply,
+    apply, decode,
     dispatch::Call,
     read::in_version,
     server::{Inner, State},
@@ -23,6 +23,9 @@ pub(super) fn patch(inner: &Inner, state: &mut State, call: &Call) -> Result<(Va
     let old = old.ok_or_else(|| ApiError::not_found(&resource, &call.target.name))?;
     let mut new = in_version(call, &old);
     patch_value(call, &mut new)?;
+    if let Some(node) = decode::type_of(call) {
+        decode::patched(call, node, &mut new, media_type(call).starts_with("application/strategic-"))?;
+    }
     write::check_body(call, &mut new)?;
     write::replace(inner, state, call, &old, new, true).map(|object| (Value::clone(&object), false))
 }
@@ -46,7 +49,7 @@ pub(super) fn patch_value(call: &Call, value: &mut Value) -> Result<(), ApiError
             })
         }
         "application/strategic-merge-patch+json" if !call.kind.custom => {
-            strategic::merge(value, &call.json()?);
+            strategic::merge(value, &call.json()?, decode::type_of(call));
             Ok(())
         }
         _ if call.kind.custom => Err(ApiError::unsupported_media_type(ACCEPTED)),

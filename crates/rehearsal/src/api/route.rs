@@ -30,6 +30,8 @@ pub(super) enum Route {
     Resources { group: String, version: String },
     /// `/openapi/v3` and below.
     OpenApi(String),
+    /// `/openapi/v2`.
+    OldOpenApi,
     /// Everything else.
     Target(Target),
     /// Nothing that is served.
@@ -45,6 +47,7 @@ impl Route {
             ["readyz" | "livez" | "healthz", ..] => Self::Health,
             ["api"] => Self::Roots { core: true },
             ["apis"] => Self::Roots { core: false },
+            ["openapi", "v2"] => Self::OldOpenApi,
             ["openapi", "v3", rest @ ..] => Self::OpenApi(rest.join("/")),
             ["api", version] => Self::Resources { group: String::new(), version: (*version).to_owned() },
             ["apis", group] => Self::Group((*group).to_owned()),

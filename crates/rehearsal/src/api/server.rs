@@ -20,7 +20,7 @@ use super::{
     body::ApiBody,
     builtin,
     housekeeping::{self, Job},
-    kinds::{KindDef, Kinds},
+    kinds::{Generation, KindDef, Kinds},
     logs::PodLogs,
     version::KubeVersion,
     virtual_::VirtualObjects,
@@ -167,7 +167,11 @@ impl ApiServer {
     /// A server with the built-in kinds, the usual namespaces and nothing else.
     pub fn new(options: ApiOptions) -> Self {
         let mut kinds = Kinds::default();
-        for kind in builtin::kubernetes() {
+        for mut kind in builtin::kubernetes() {
+            // Pods have a generation from 1.34 on.
+            if options.version.minor >= 34 && kind.group.is_empty() && kind.plural == "pods" {
+                kind.generation = Generation::Spec;
+            }
             kinds.insert(kind);
         }
         if options.openshift {

@@ -1,42 +1,13 @@
-//! Strategic merge patch: lists of the built-in kinds merge item by item under their keys.
+//! Strategic merge patch: lists of the built-in kinds merge item by item under the keys that their types name.
 
 use serde_json::{Map, Value};
 
+use crate::types::Node;
+
 const DIRECTIVE: &str = "$patch";
 
-/// Merges a strategic patch into an object.
-pub(super) fn merge(object: &mut Value, patch: &Value) {
-    merge_at(object, patch, &mut Vec::new());
-}
-
-/// The key under which the items of a list merge; the empty text stands for a merged list of scalars.
-fn merge_key(path: &[String]) -> Option<&'static str> {
-    let last = path.last().map_or("", String::as_str);
-    let parent = path.len().checked_sub(2).and_then(|index| path.get(index)).map_or("", String::as_str);
-    Some(match last {
-        "containers"
-        | "initContainers"
-        | "ephemeralContainers"
-        | "env"
-        | "volumes"
-        | "imagePullSecrets"
-        | "webhooks"
-        | "secrets" => "name",
-        "conditions" | "addresses" => "type",
-        "volumeMounts" => "mountPath",
-        "volumeDevices" => "devicePath",
-        "ports" if parent == "containers" || parent == "initContainers" => "containerPort",
-        "ports" if parent == "spec" => "port",
-        "hostAliases" | "podIPs" => "ip",
-        "topologySpreadConstraints" => "topologyKey",
-        "ownerReferences" => "uid",
-        "taints" => "key",
-        "finalizers" => "",
-        _ => return None,
-    })
-}
-
-fn merge_at(target: &mut Value, patch: &Value, path: &mut Vec<String>) {
+/// Merges a strategic patch into an object of this type.
+pub(super) fn merge(target: &mut Value, patch: &Value, here: Option<Node<'_>>) {
     let Value::Object(changes) = patch else {
         *target = patch.clone();
         return;
@@ -61,7 +32,7 @@ fn merge_at(target: &mut Value, patch: &Value, path: &mut Vec<String>) {
         if name.starts_with('$') {
             continue;
         }
-        path.push(name.clone());
+        let field = here.and_then(|here| here.child(name));
         match change {
             Value::Null => {
                 map.shift_remove(name);
@@ -71,28 +42,39 @@ fn merge_at(target: &mut Value, patch: &Value, path: &mut Vec<String>) {
             }
             Value::Array(items) => {
                 let slot = map.entry(name.clone()).or_insert_with(|| Value::Array(Vec::new()));
-                merge_list(slot, items, path);
+                merge_list(slot, items, field);
             }
             Value::Object(_) => {
                 let slot = map.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
-                merge_at(slot, change, path);
+                merge(slot, change, field);
             }
             _ => {
                 map.insert(name.clone(), change.clone());
             }
         }
-        path.pop();
-        order(map, name, changes.get(&format!("$setElementOrder/{name}")), path);
+    }
+    for (name, order) in changes {
+        if let Some(list) = name.strip_prefix("$setElementOrder/") {
+            let key =
+                here.and_then(|here| here.child(list)).map_or("", |field| field.text("x-kubernetes-patch-merge-key"));
+            sort(map.get_mut(list), order, key);
+        }
     }
 }
 
-fn merge_list(slot: &mut Value, items: &[Value], path: &mut Vec<String>) {
+/// Whether the items of a list merge, as opposed to the list being replaced.
+fn merges(list: Node<'_>) -> bool {
+    list.text("x-kubernetes-patch-strategy").split(',').any(|one| one == "merge")
+}
+
+fn merge_list(slot: &mut Value, items: &[Value], here: Option<Node<'_>>) {
     let replaces = items.iter().any(|item| item.get(DIRECTIVE).and_then(Value::as_str) == Some("replace"));
-    let (Some(key), Value::Array(list), false) = (merge_key(path), &mut *slot, replaces) else {
+    let (Some(node), Value::Array(list), false) = (here.filter(|here| merges(*here)), &mut *slot, replaces) else {
         let kept = items.iter().filter(|item| item.get(DIRECTIVE).is_none());
         *slot = Value::Array(kept.cloned().collect());
         return;
     };
+    let key = node.text("x-kubernetes-patch-merge-key");
     for item in items {
         if key.is_empty() {
             if !list.contains(item) {
@@ -106,25 +88,20 @@ fn merge_list(slot: &mut Value, items: &[Value], path: &mut Vec<String>) {
                 list.remove(index);
             }
             (None, Some("delete")) => {}
-            (Some(index), _) => merge_at(&mut list[index], item, path),
+            (Some(index), _) => merge(&mut list[index], item, node.items()),
             (None, _) => list.push(item.clone()),
         }
     }
 }
 
 /// Brings a list into the order that the patch gives; what it does not name goes last.
-fn order(map: &mut Map<String, Value>, name: &str, order: Option<&Value>, path: &[String]) {
-    let Some(Value::Array(order)) = order else { return };
-    let mut full: Vec<String> = path.to_vec();
-    full.push(name.to_owned());
-    let key = merge_key(&full).unwrap_or_default();
-    if let Some(Value::Array(list)) = map.get_mut(name) {
-        list.sort_by_key(|item| {
-            let place =
-                order.iter().position(|one| if key.is_empty() { one == item } else { one.get(key) == item.get(key) });
-            place.unwrap_or(usize::MAX)
-        });
-    }
+fn sort(list: Option<&mut Value>, order: &Value, key: &str) {
+    let (Some(Value::Array(list)), Value::Array(order)) = (list, order) else { return };
+    list.sort_by_key(|item| {
+        let place =
+            order.iter().position(|one| if key.is_empty() { one == item } else { one.get(key) == item.get(key) });
+        place.unwrap_or(usize::MAX)
+    });
 }
 
 #[cfg(test)]
@@ -133,25 +110,46 @@ mod tests {
 
     use super::*;
 
+    fn patched(kind: (&str, &str, &str), mut object: Value, patch: &Value) -> Value {
+        merge(&mut object, patch, crate::types::of_kind(kind.0, kind.1, kind.2));
+        object
+    }
+
     #[test]
     fn containers_merge_by_name_and_tolerations_are_replaced() {
-        let mut pod = json!({"spec": {
+        let pod = json!({"spec": {
             "containers": [{"name": "a", "image": "1", "env": [{"name": "X", "value": "1"}]}, {"name": "b"}],
             "tolerations": [{"key": "k"}],
         }});
-        merge(
-            &mut pod,
-            &json!({"spec": {
-                "containers": [{"name": "a", "image": "2", "env": [{"name": "Y", "value": "2"}]}, {"name": "b", "$patch": "delete"}],
-                "tolerations": [{"key": "other"}],
-            }}),
-        );
+        let patch = json!({"spec": {
+            "containers": [{"name": "a", "image": "2", "env": [{"name": "Y", "value": "2"}]}, {"name": "b", "$patch": "delete"}],
+            "tolerations": [{"key": "other"}],
+        }});
         assert_eq!(
-            pod,
+            patched(("", "v1", "Pod"), pod, &patch),
             json!({"spec": {
                 "containers": [{"name": "a", "image": "2", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]}],
                 "tolerations": [{"key": "other"}],
             }})
+        );
+    }
+
+    #[test]
+    fn keys_differ_by_type_and_orders_are_kept() {
+        let service = json!({"spec": {"ports": [{"port": 80, "name": "a"}, {"port": 81, "name": "b"}]}});
+        let patch = json!({"spec": {
+            "$setElementOrder/ports": [{"port": 82}, {"port": 80}],
+            "ports": [{"port": 82, "name": "c"}, {"port": 81, "$patch": "delete"}],
+        }});
+        assert_eq!(
+            patched(("", "v1", "Service"), service, &patch),
+            json!({"spec": {"ports": [{"port": 82, "name": "c"}, {"port": 80, "name": "a"}]}})
+        );
+        let node = json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}});
+        let patch = json!({"spec": {"taints": [{"key": "b", "effect": "NoExecute"}]}});
+        assert_eq!(
+            patched(("", "v1", "Node"), node, &patch),
+            json!({"spec": {"taints": [{"key": "b", "effect": "NoExecute"}]}})
         );
     }
 }

@@ -13,7 +13,7 @@ use super::{
     patch,
     server::{Inner, State},
     status::{ApiError, Cause},
-    write,
+    table, write,
 };
 use crate::store::{
     Resource,
@@ -31,7 +31,7 @@ pub(super) fn answer(inner: &Inner, call: &Call) -> Result<Response<ApiBody>, Ap
         (_, "status", "patch") if kind.status => Ok(done(call, &with_state(inner, call, patch::patch)?.0)),
         (_, "scale", verb) => match &kind.scale {
             Some(paths) => with_state(inner, call, |inner, state, call| scale(inner, state, call, paths, verb))
-                .map(|scale| body::json(200, &scale)),
+                .map(|scale| body::json(200, &table::shape_scale(call, &scale))),
             None => Err(ApiError::no_such_resource()),
         },
         ("namespaces", "finalize", "update") => Ok(done(call, &with_state(inner, call, finalize)?)),
@@ -40,6 +40,12 @@ pub(super) fn answer(inner: &Inner, call: &Call) -> Result<Response<ApiBody>, Ap
         ("pods", "ephemeralcontainers", "get") if core => super::read::get(inner, call),
         ("serviceaccounts", "token", "create") if core => {
             with_state(inner, call, token).map(|token| body::json(201, &token))
+        }
+        ("pods", "exec" | "attach" | "portforward", _) if core => {
+            let what = &call.target.subresource;
+            Err(ApiError::bad_request(format!(
+                "{what} is not simulated: the containers of this cluster run no programs"
+            )))
         }
         (_, "status", _) if kind.status => Err(ApiError::method_not_allowed()),
         _ => Err(ApiError::no_such_resource()),

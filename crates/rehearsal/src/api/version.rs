@@ -30,11 +30,26 @@ impl KubeVersion {
 
     /// What `/version` answers.
     pub(crate) fn to_json(self) -> Value {
-        json!({
-            "major": self.major.to_string(), "minor": self.minor.to_string(), "gitVersion": self.to_string(),
-            "gitCommit": "0000000000000000000000000000000000000000", "gitTreeState": "clean",
-            "buildDate": "2022-01-01T00:00:00Z", "goVersion": "go1.18", "compiler": "gc", "platform": "linux/amd64",
-        })
+        let mut out = json!({"major": self.major.to_string(), "minor": self.minor.to_string()});
+        // A server of today can act as an older one, and says as which it acts.
+        if self.minor >= 33 {
+            out["emulationMajor"] = self.major.to_string().into();
+            out["emulationMinor"] = self.minor.to_string().into();
+            out["minCompatibilityMajor"] = self.major.to_string().into();
+            out["minCompatibilityMinor"] = (self.minor - 1).to_string().into();
+        }
+        out["gitVersion"] = self.to_string().into();
+        out["gitCommit"] = "0000000000000000000000000000000000000000".into();
+        for (name, text) in [
+            ("gitTreeState", "clean"),
+            ("buildDate", "2022-01-01T00:00:00Z"),
+            ("goVersion", "go1.18"),
+            ("compiler", "gc"),
+            ("platform", "linux/amd64"),
+        ] {
+            out[name] = text.into();
+        }
+        out
     }
 }
 

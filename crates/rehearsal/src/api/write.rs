@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    crd, defaults,
+    crd, decode, defaults,
     delete::{self},
     dispatch::Call,
     housekeeping::{self, Job},
@@ -35,14 +35,14 @@ const SERVER_SIDE: [&str; 7] = [
 
 /// Answers POST on a collection.
 pub(super) fn create(inner: &Inner, state: &mut State, call: &Call) -> Result<Value, ApiError> {
-    let mut object = call.json()?;
+    let mut object = decode::body(call)?;
     check_body(call, &mut object)?;
     insert(inner, state, call, object, true).map(|object| Value::clone(&object))
 }
 
 /// Answers PUT on an object.
 pub(super) fn update(inner: &Inner, state: &mut State, call: &Call) -> Result<(Value, bool), ApiError> {
-    let mut object = call.json()?;
+    let mut object = decode::body(call)?;
     check_body(call, &mut object)?;
     let resource = call.kind.resource();
     let old = state.store.get(&resource, &call.key());
@@ -126,8 +126,10 @@ fn writer<'a>(call: &'a Call, manager: &'a str, api_version: &'a str, time: &'a 
 
 /// The merge rules of the call's kind and version.
 pub(super) fn type_of(call: &Call) -> Type<'_> {
-    let schema = call.kind.version(&call.target.version).and_then(|version| version.schema.as_deref());
-    Type::of_object(schema, call.kind.custom)
+    if !call.kind.custom {
+        return Type::of_kind(&call.kind.group, &call.target.version, &call.kind.kind);
+    }
+    Type::of_custom(call.kind.version(&call.target.version).and_then(|version| version.schema.as_deref()))
 }
 
 /// A namespace must be there and not on its way out.
@@ -215,16 +217,8 @@ fn complete(call: &Call, object: &mut Value) -> Result<(), ApiError> {
     let version = call.kind.version(&call.target.version);
     let Some(schema) = version.and_then(|version| version.schema.clone()) else { return Ok(()) };
     let unknown = schema::prune(&schema, object);
-    if !unknown.is_empty() && call.strict {
-        let list: Vec<String> = unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
-        return Err(ApiError::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-            call.kind.kind,
-            call.target.version,
-            call.kind.kind,
-            list.join(", ")
-        )));
-    }
+    let unknown: Vec<String> = unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+    decode::told(call, &unknown)?;
     schema::default(&schema, object);
     let causes = schema::validate(&schema, object);
     if causes.is_empty() {

@@ -24,7 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
-use self::identity::Identity;
+use self::identity::{Identity, Pass};
 use crate::api::{ApiBody, ApiError, ApiServer, User, error_response};
 
 /// Why a server could not be served.
@@ -46,7 +46,7 @@ pub enum ServeError {
 pub struct ServeOptions {
     /// The port on loopback; 0 for a free one.
     pub port: u16,
-    /// Users besides the administrator; each gets a token of its own.
+    /// Users besides the administrator; each gets a token and a certificate of its own.
     pub users: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct ServeOptions {
 pub struct Served {
     address: SocketAddr,
     authority: String,
-    tokens: BTreeMap<String, String>,
+    users: Vec<Known>,
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
 }
@@ -67,19 +67,28 @@ impl Served {
 
     /// The bearer token of a user.
     pub fn token(&self, user: &str) -> Option<&str> {
-        self.tokens.iter().find(|(_, own)| *own == user).map(|(token, _)| token.as_str())
+        self.users.iter().find(|known| known.user.name == user).map(|known| known.token.as_str())
     }
 
-    /// A kubeconfig for the administrator, and one context more for each other user.
+    /// A kubeconfig for the administrator, and one context more for each other user. Each context has a twin, named
+    /// with `-certificate`, that shows a certificate instead of a token.
     pub fn kubeconfig(&self) -> String {
         let authority = STANDARD.encode(&self.authority);
         let (mut contexts, mut users) = (Vec::new(), Vec::new());
-        for (token, user) in &self.tokens {
+        for known in &self.users {
+            let user = &known.user.name;
             let name = if *user == User::admin().name { "rehearsal" } else { user };
-            contexts.push(format!(
-                "- name: {name:?}\n  context: {{cluster: rehearsal, user: {user:?}, namespace: default}}\n"
-            ));
-            users.push(format!("- name: {user:?}\n  user: {{token: {token:?}}}\n"));
+            let (certificate, key) = (STANDARD.encode(&known.pass.certificate), STANDARD.encode(&known.pass.key));
+            let ways = [
+                ("", format!("token: {:?}", known.token)),
+                ("-certificate", format!("client-certificate-data: {certificate}, client-key-data: {key}")),
+            ];
+            for (suffix, way) in ways {
+                contexts.push(format!(
+                    "- name: \"{name}{suffix}\"\n  context: {{cluster: rehearsal, user: \"{user}{suffix}\", namespace: default}}\n"
+                ));
+                users.push(format!("- name: \"{user}{suffix}\"\n  user: {{{way}}}\n"));
+            }
         }
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: rehearsal\nclusters:\n- name: rehearsal\n  cluster:\n    \
@@ -110,19 +119,39 @@ pub async fn serve(api: ApiServer, options: ServeOptions) -> Result<Served, Serv
     let identity = Identity::new()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await.map_err(ServeError::Listen)?;
     let address = listener.local_addr().map_err(ServeError::Listen)?;
-    let mut tokens = BTreeMap::new();
-    for user in std::iter::once(User::admin().name).chain(options.users) {
-        tokens.insert(api.new_token(), user);
+    let mut users = Vec::new();
+    for user in std::iter::once(User::admin()).chain(options.users.iter().map(|name| User::named(name))) {
+        users.push(Known { token: api.new_token(), pass: identity.pass(&user)?, user });
     }
     let stop = CancellationToken::new();
-    let front = Arc::new(Front { api, tokens: tokens.clone() });
+    let front = Arc::new(Front::new(api, &users));
     let task = tokio::spawn(accept(listener, TlsAcceptor::from(identity.tls), front, stop.clone()));
-    Ok(Served { address, authority: identity.authority, tokens, stop, task })
+    Ok(Served { address, authority: identity.authority, users, stop, task })
+}
+
+/// A user and what it shows.
+struct Known {
+    user: User,
+    token: String,
+    pass: Pass,
 }
 
 struct Front {
     api: ApiServer,
-    tokens: BTreeMap<String, String>,
+    tokens: BTreeMap<String, Arc<User>>,
+    /// Only this server makes certificates of its authority, so it knows each by sight.
+    certificates: BTreeMap<Vec<u8>, Arc<User>>,
+}
+
+impl Front {
+    fn new(api: ApiServer, users: &[Known]) -> Self {
+        let all = || users.iter().map(|known| (known, Arc::new(known.user.clone())));
+        Self {
+            api,
+            tokens: all().map(|(known, user)| (known.token.clone(), user)).collect(),
+            certificates: all().map(|(known, user)| (known.pass.der.clone(), user)).collect(),
+        }
+    }
 }
 
 async fn accept(listener: TcpListener, tls: TlsAcceptor, front: Arc<Front>, stop: CancellationToken) {
@@ -137,7 +166,10 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, front: Arc<Front>, stop
         let (tls, front) = (tls.clone(), Arc::clone(&front));
         connections.spawn(async move {
             let Ok(stream) = tls.accept(stream).await else { return };
-            let service = service_fn(move |request| answer(Arc::clone(&front), request));
+            let shown =
+                stream.get_ref().1.peer_certificates().and_then(|list| front.certificates.get(list.first()?.as_ref()));
+            let user = shown.cloned();
+            let service = service_fn(move |request| answer(Arc::clone(&front), user.clone(), request));
             let connection = auto::Builder::new(TokioExecutor::new());
             if let Err(error) = connection.serve_connection(TokioIo::new(stream), service).await {
                 tracing::debug!(error, "connection ended");
@@ -152,16 +184,20 @@ fn is_open(path: &str) -> bool {
     ["/version", "/healthz", "/livez", "/readyz"].iter().any(|open| path.starts_with(open))
 }
 
-async fn answer(front: Arc<Front>, request: Request<Incoming>) -> Result<Response<ApiBody>, BoxError> {
+/// A certificate counts before a token, as with real servers.
+async fn answer(
+    front: Arc<Front>,
+    shown: Option<Arc<User>>,
+    request: Request<Incoming>,
+) -> Result<Response<ApiBody>, BoxError> {
     let said = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let known = said.and_then(|said| said.strip_prefix("Bearer ")).and_then(|token| front.tokens.get(token));
-    let user = match known {
-        Some(name) if *name == User::admin().name => User::admin(),
-        Some(name) => User::named(name),
-        None if is_open(request.uri().path()) => User::named("system:anonymous"),
+    let token = said.and_then(|said| said.strip_prefix("Bearer "));
+    let user = match shown.or_else(|| front.tokens.get(token?).cloned()) {
+        Some(user) => user,
+        None if is_open(request.uri().path()) => Arc::new(User::named("system:anonymous")),
         None => return Ok(error_response(&ApiError::unauthorized())),
     };
     let (parts, body) = request.into_parts();
     let bytes = body.collect().await?.to_bytes();
-    front.api.answer(Arc::new(user), Request::from_parts(parts, Body::from(bytes))).await
+    front.api.answer(user, Request::from_parts(parts, Body::from(bytes))).await
 }

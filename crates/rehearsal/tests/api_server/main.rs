@@ -10,4 +10,5 @@ mod gc;
 mod objects;
 mod pods;
 mod serve;
+mod types;
 mod watch;

@@ -50,3 +50,18 @@ async fn a_stranger_is_told_so() {
     assert_eq!((status.code, status.reason.as_str()), (401, "Unauthorized"));
     assert!(client.apiserver_version().await.is_ok());
 }
+
+#[tokio::test]
+async fn a_certificate_says_who_one_is() {
+    let api = server();
+    api.deny("jane", Deny::verb("create", "", "configmaps"));
+    let served = serve(api, ServeOptions { users: vec!["jane".into()], ..ServeOptions::default() }).await.unwrap();
+    let admin = client(&served, "rehearsal-certificate").await;
+    maps(&admin).create(&PostParams::default(), &map("a")).await.unwrap();
+    let jane = client(&served, "jane-certificate").await;
+    let kube::Error::Api(status) = maps(&jane).create(&PostParams::default(), &map("b")).await.unwrap_err() else {
+        panic!("not a status")
+    };
+    assert_eq!(status.code, 403);
+    assert!(status.message.contains("User \"jane\" cannot create"), "{}", status.message);
+}

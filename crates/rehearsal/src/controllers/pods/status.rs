@@ -48,7 +48,7 @@ pub(super) fn pod_status(
     let statuses = |list: &[&Container]| list.iter().map(|container| container.status()).collect::<Vec<_>>();
     let mut status = json!({
         "phase": phase, "conditions": conditions, "startTime": started, "hostIP": "10.0.128.1",
-        "containerStatuses": statuses(&main), "qosClass": "BestEffort",
+        "containerStatuses": statuses(&main), "qosClass": pod.at("/status/qosClass"),
     });
     if !init.is_empty() {
         status["initContainerStatuses"] = statuses(&init).into();

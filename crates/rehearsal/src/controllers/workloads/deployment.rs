@@ -51,8 +51,50 @@ async fn one(
         None => cache.create(REPLICA_SET, &replica_set(deployment, &name, &hash, wanted)).await?,
     }
     let Some(set) = cache.get(REPLICA_SET, deployment.namespace(), &name) else { return Ok(()) };
+    revise(cache, deployment, &sets, &set, wanted).await?;
     let status = status(context, timers, deployment, &set, wanted);
     cache.status(DEPLOYMENT, deployment, status).await
+}
+
+/// The annotation that numbers a deployment's templates in the order of their use.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// Numbers the present template's set, and brings the deployment's annotations to it.
+async fn revise(
+    cache: &mut Cache,
+    deployment: &DynamicObject,
+    sets: &[std::sync::Arc<DynamicObject>],
+    set: &DynamicObject,
+    wanted: i64,
+) -> Result<(), kube::Error> {
+    let number = |object: &DynamicObject| -> i64 {
+        let found = object.metadata.annotations.as_ref().and_then(|all| all.get(REVISION)?.parse().ok());
+        found.unwrap_or(0)
+    };
+    let others = sets.iter().filter(|other| other.name() != set.name()).map(|other| number(other)).max().unwrap_or(0);
+    let revision = number(set).max(others + 1).to_string();
+    let mut annotations: std::collections::BTreeMap<String, String> =
+        deployment.metadata.annotations.clone().unwrap_or_default();
+    annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    annotations.insert("deployment.kubernetes.io/desired-replicas".to_owned(), wanted.to_string());
+    annotations
+        .insert("deployment.kubernetes.io/max-replicas".to_owned(), (wanted + surge(deployment, wanted)).to_string());
+    annotations.insert(REVISION.to_owned(), revision.clone());
+    if set.metadata.annotations.as_ref() != Some(&annotations) {
+        cache.patch(REPLICA_SET, set, json!({"metadata": {"annotations": annotations}})).await?;
+    }
+    let present = deployment.metadata.annotations.as_ref().and_then(|all| all.get(REVISION));
+    if present != Some(&revision) {
+        cache.patch(DEPLOYMENT, deployment, json!({"metadata": {"annotations": {REVISION: revision}}})).await?;
+    }
+    Ok(())
+}
+
+/// How many pods more than wanted there may be during a change, rounded up.
+fn surge(deployment: &DynamicObject, wanted: i64) -> i64 {
+    let given = deployment.at("/spec/strategy/rollingUpdate/maxSurge");
+    let percent = given.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
+    given.as_i64().or_else(|| percent.map(|percent| (wanted * percent + 99) / 100)).unwrap_or(0)
 }
 
 fn replica_set(deployment: &DynamicObject, name: &str, hash: &str, wanted: i64) -> DynamicObject {
@@ -94,7 +136,15 @@ fn status(
     } else {
         ("ReplicaSetUpdated", format!("ReplicaSet \"{}\" is progressing.", set.name()))
     };
-    let conditions = with_condition(&conditions, "Progressing", !late, word, &text, &now);
+    let mut conditions = with_condition(&conditions, "Progressing", !late, word, &text, &now);
+    for condition in &mut conditions {
+        let mut same = deployment
+            .list("/status/conditions")
+            .iter()
+            .filter(|old| ["type", "status", "reason", "message"].iter().all(|field| old[field] == condition[field]));
+        condition["lastUpdateTime"] =
+            same.next().map_or_else(|| now.clone().into(), |old| old["lastUpdateTime"].clone());
+    }
     json!({
         "observedGeneration": deployment.generation(),
         "replicas": total,
