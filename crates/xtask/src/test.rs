@@ -23,7 +23,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<()> {
         cargo::say("left out: the tests on the real stack (cargo xtask test runs them)");
         return Ok(());
     }
-    for suite in ["facts", "stack", "tools", "flow"] {
+    for suite in ["facts", "kubectl", "stack", "tools", "flow"] {
         real_stack(suite)?;
     }
     Ok(())
