@@ -17,4 +17,4 @@ pub mod world;
 pub use api::{ApiOptions, ApiServer, KubeVersion};
 pub use apifault::{ApiFaults, Fault, FaultRule};
 pub use scenario::Scenario;
-pub use world::{Floor, FloorRequest, World};
+pub use world::{Floor, FloorRequest, Witness, World};

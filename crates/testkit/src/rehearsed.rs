@@ -60,6 +60,12 @@ impl Rehearsed {
         Self { cluster, clock, world }
     }
 
+    /// One that was started by the test itself.
+    pub fn of(world: World, clock: Clock) -> Self {
+        let cluster = connect(&world, &clock);
+        Self { cluster, clock, world }
+    }
+
     /// Another connection to the same cluster, as another process has it: nothing is shared but the cluster.
     pub fn another(&self) -> Cluster {
         connect(&self.world, &self.clock)

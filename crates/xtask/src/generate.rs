@@ -37,9 +37,11 @@ pub(crate) fn run(check: bool) -> Result<()> {
 fn all() -> Result<Vec<Generated>> {
     let readme = std::fs::read_to_string(cargo::root().join("README.md")).context("cannot read README.md")?;
     let schema = serde_json::to_string_pretty(&toolbox_core::engine::run::summary_schema())?;
+    let scenario = serde_json::to_string_pretty(&toolbox_core::cli::scenario_schema())?;
     Ok(vec![
         Generated { place: "README.md", content: between_markers(&readme, "exit codes", &exit_codes())? },
         Generated { place: "config/schema/summary.schema.json", content: format!("{schema}\n") },
+        Generated { place: "config/schema/scenario.schema.json", content: format!("{scenario}\n") },
     ])
 }
 

@@ -129,16 +129,22 @@ fn help_lists_what_there_is() {
       [COMMAND]...  With --serve: what to run against the cluster, with KUBECONFIG set
 
     Options:
-          --scenario <FILE|NAME>  Scenario file, or the name of one that comes with the program
-                                  [default: default]
+          --scenario <FILE|NAME>  Scenario file, or the name of one that comes with the program [default:
+                                  default]. Without a VERB, what the scenario itself names is run
           --fault <NAME>          Something that goes wrong; repeatable
-          --seed <N>              The same seed gives the same run, byte for byte [default: 0]
+          --seed <N>              The same seed gives the same run, byte for byte [default: the
+                                  scenario's, or 0]
           --serve                 Serve the cluster over HTTPS on loopback instead, for kubectl and
                                   other programs; until Ctrl-C, or as long as the COMMAND after `--`
                                   runs
           --speed <N>             With --serve: how much faster than real time the cluster lives
                                   [default: 1]
           --port <PORT>           With --serve: the port; 0 is a free one [default: 0]
+          --record <FILE>         Watch a real cluster instead, change nothing, and write a scenario that
+                                  shows the same
+          --namespace <NS>        With --record: a namespace whose objects are recorded; repeatable
+                                  [default: all but the platform's]
+          --for <DURATION>        With --record: how long; Ctrl-C ends it earlier [default: 10m]
           --list-faults           List the faults and what they do
           --list-scenarios        List the scenarios that come with the program
       -h, --help                  Print help (see more with '--help')
@@ -187,4 +193,28 @@ fn the_main_job_takes_as_long_as_its_causes_allow_and_repeats_byte_for_byte() {
     assert_eq!(summary["result"], "passed");
     let seconds = |key: &str| summary[key].as_f64().unwrap();
     assert!(seconds("makespan_s") <= 1.02 * seconds("floor_s"), "{} > {}", seconds("makespan_s"), seconds("floor_s"));
+}
+
+/// Every scenario that is shipped says what it is for, and a run of it proves that.
+#[test]
+fn every_shipped_scenario_holds_what_it_promises() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/scenarios");
+    let mut seen = Vec::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let home = tempfile::tempdir().unwrap();
+        let output = tbx(home.path(), &["rehearse", "--scenario", path.to_str().unwrap()]);
+        let err = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{name}: {err}");
+        let last = err.lines().last().unwrap_or_default();
+        assert!(last.starts_with("as expected by "), "{name} expects nothing: {err}");
+        seen.push(name);
+    }
+    let home = tempfile::tempdir().unwrap();
+    let listed = text(&tbx(home.path(), &["rehearse", "--list-scenarios"]).stdout);
+    let mut listed: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    listed.sort_unstable();
+    seen.sort_unstable();
+    assert_eq!(seen, listed, "files and names that the program knows");
 }

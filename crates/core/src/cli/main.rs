@@ -1,5 +1,7 @@
 //! From the process's arguments to its exit code.
 
+mod rehearsals;
+
 use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -12,13 +14,13 @@ use toolbox_engine::{Clock, Exit, Redactor, Report, Why};
 use super::app::{App, Refusal};
 use super::args::{GlobalArgs, Output};
 use super::display::{Paint, Surface, failure_lines};
-use super::own::{Own, RehearseArgs};
+use super::own::Own;
 use super::parse::{Asked, Ended, Parsed, parse, shown};
 use super::run::{Context, Finished, Stage, failure_json};
 use super::signals::Signals;
 use super::undo::clean_up;
 use super::verb::Verb;
-use super::{compare, connect, external, log, output, panics, rehearse, serve, settings_view, why};
+use super::{compare, connect, external, log, output, panics, rehearse, settings_view, why};
 use crate::EnvMap;
 use crate::config::ConfigError;
 
@@ -38,7 +40,7 @@ pub fn main(app: App) -> ExitCode {
 fn start(app: &App, words: &[OsString], env: &EnvMap) -> u8 {
     let here = std::env::current_dir().unwrap_or_default();
     let exit = match parse(app, words, env, &here) {
-        Ok(parsed) => return Program { app, words, env, parsed }.run(),
+        Ok(parsed) => return Program { app, words, env, parsed, scripted: false }.run(),
         Err(Ended::Clap(error)) => clap_message(app, words, &error),
         Err(Ended::Why(why)) => complain(&why, Paint::detect(super::args::Color::Auto, env)),
         Err(Ended::Unknown(word, error)) => match external::find(app.name(), &word, env.get("PATH")) {
@@ -100,6 +102,8 @@ struct Program<'a> {
     words: &'a [OsString],
     env: &'a EnvMap,
     parsed: Parsed,
+    /// Whether the verb is the one that the scenario names.
+    scripted: bool,
 }
 
 impl Program<'_> {
@@ -185,53 +189,6 @@ impl Program<'_> {
             () = signals.listen() => rehearse::unreachable(),
             finished = super::run::verb(&context, &stage, &signals, verb, redactor, connecting) => finished,
         }
-    }
-
-    fn rehearse(&self, args: &RehearseArgs, matches: Option<&ArgMatches>, redactor: &Redactor) -> Exit {
-        if let Some(list) = rehearse::lists(args) {
-            return printed(output::print(&output::form(&list, self.globals().output)));
-        }
-        if args.serve || !args.command.is_empty() {
-            let (text, next) = if args.serve {
-                (
-                    "a cluster that is served runs no verb itself",
-                    "run the verb from another shell, or name it as a COMMAND after `--`",
-                )
-            } else {
-                ("a command needs a cluster that is served", "add --serve before `--`")
-            };
-            return complain(&super::wrong_flag("--serve", text, next), self.paint());
-        }
-        let Some(matches) = matches else {
-            let why = super::wrong_flag(
-                "VERB",
-                "a rehearsal needs a verb",
-                format!("see {} rehearse --help", self.app.name()),
-            );
-            return complain(&why, self.paint());
-        };
-        let verb = match self.verb(matches) {
-            Ok(verb) => verb,
-            Err(exit) => return exit,
-        };
-        let scenario = match rehearse::scenario(args) {
-            Ok(scenario) => scenario,
-            Err(why) => return complain(&why, self.paint()),
-        };
-        let context = self.context(true);
-        let finished = match runtime(true) {
-            Ok(runtime) => runtime.block_on(rehearse::rehearse(&context, args, scenario, verb, redactor)),
-            Err(exit) => return exit,
-        };
-        self.answer(finished, redactor)
-    }
-
-    fn serve(&self, args: &RehearseArgs) -> u8 {
-        let served = rehearse::scenario(args).and_then(|scenario| match runtime(false) {
-            Ok(runtime) => runtime.block_on(serve::serve_it(args, scenario, self.env)),
-            Err(_) => Err(ConfigError::file("runtime", "cannot be started").into()),
-        });
-        served.unwrap_or_else(|why| complain(&why, self.paint()).code())
     }
 
     /// Prints the result, and only that, secrets out.

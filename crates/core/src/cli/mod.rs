@@ -9,6 +9,7 @@ mod compare;
 mod connect;
 mod display;
 mod embed;
+mod expected;
 mod external;
 mod identity;
 mod lease;
@@ -19,6 +20,7 @@ mod own;
 mod panics;
 mod parse;
 mod preview;
+mod record;
 mod rehearse;
 mod run;
 mod serve;
@@ -28,6 +30,11 @@ mod spelling;
 mod undo;
 mod verb;
 mod why;
+
+/// The JSON schema of scenario files.
+pub fn scenario_schema() -> serde_json::Value {
+    toolbox_rehearsal::scenario::schema()
+}
 
 pub use app::App;
 pub use args::namespace;

@@ -5,21 +5,23 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
+use toolbox_engine::plan::parse_duration;
 
 /// Options of `rehearse`, before the verb.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RehearseArgs {
-    /// Scenario file, or the name of one that comes with the program
-    #[arg(long, value_name = "FILE|NAME", default_value = "default")]
-    pub(crate) scenario: String,
+    /// Scenario file, or the name of one that comes with the program [default: default]. Without a VERB, what the
+    /// scenario itself names is run
+    #[arg(long, value_name = "FILE|NAME")]
+    pub(crate) scenario: Option<String>,
 
     /// Something that goes wrong; repeatable
     #[arg(long = "fault", value_name = "NAME")]
     pub(crate) faults: Vec<String>,
 
-    /// The same seed gives the same run, byte for byte
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) seed: u64,
+    /// The same seed gives the same run, byte for byte [default: the scenario's, or 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
 
     /// Serve the cluster over HTTPS on loopback instead, for kubectl and other programs; until Ctrl-C, or as long as
     /// the COMMAND after `--` runs
@@ -34,6 +36,18 @@ pub(crate) struct RehearseArgs {
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) port: u16,
 
+    /// Watch a real cluster instead, change nothing, and write a scenario that shows the same
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scenario", "faults", "serve", "seed"])]
+    pub(crate) record: Option<PathBuf>,
+
+    /// With --record: a namespace whose objects are recorded; repeatable [default: all but the platform's]
+    #[arg(long = "namespace", value_name = "NS", requires = "record")]
+    pub(crate) namespaces: Vec<String>,
+
+    /// With --record: how long; Ctrl-C ends it earlier
+    #[arg(long = "for", value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    pub(crate) time: std::time::Duration,
+
     /// List the faults and what they do
     #[arg(long)]
     pub(crate) list_faults: bool,
@@ -45,6 +59,13 @@ pub(crate) struct RehearseArgs {
     /// With --serve: what to run against the cluster, with KUBECONFIG set
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+impl RehearseArgs {
+    /// The scenario's file or name.
+    pub(crate) fn scenario(&self) -> &str {
+        self.scenario.as_deref().unwrap_or("default")
+    }
 }
 
 fn speed(text: &str) -> Result<f64, String> {

@@ -13,7 +13,7 @@ use toolbox_rehearsal::{Scenario, World};
 
 use super::output;
 use super::own::RehearseArgs;
-use super::rehearse::label;
+use super::rehearse::{label, seed};
 use super::signals::Signals;
 use crate::EnvMap;
 use crate::config::{ConfigError, plain};
@@ -23,11 +23,17 @@ pub(crate) async fn serve_it(args: &RehearseArgs, scenario: Scenario, env: &EnvM
     let signals = Signals::default();
     let clock = Clock::scaled(jiff::Timestamp::now(), args.speed);
     let label = label(args, &scenario);
+    if let Some(n) = scenario.faults.iter().position(|fault| fault.when.is_some()) {
+        let problem = "a cluster that is served does not see the steps of whoever uses it";
+        let error = ConfigError::file(args.scenario(), problem).at(format!("faults[{n}].when"), None);
+        return Err(error.help("say the moment in seconds, with `at`").into());
+    }
+    let seed = seed(args, &scenario);
     let failed = |what: &dyn std::error::Error| {
         let source = what.source().map(|source| format!(": {source}")).unwrap_or_default();
         ConfigError::file("rehearsal", format!("{what}{source}"))
     };
-    let world = World::start(scenario, args.seed, clock).await.map_err(|error| failed(&error))?;
+    let world = World::start(scenario, seed, clock).await.map_err(|error| failed(&error))?;
     let options = ServeOptions { port: args.port, ..ServeOptions::default() };
     let served = serve(world.api().clone(), options).await.map_err(|error| failed(&error))?;
     let file = Kubeconfig::write(env, &served.kubeconfig())?;

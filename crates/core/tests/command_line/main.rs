@@ -4,6 +4,7 @@
 
 mod common;
 mod runs;
+mod scenarios;
 mod served;
 mod signals;
 mod wrong;

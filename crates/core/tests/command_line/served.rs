@@ -239,3 +239,25 @@ fn time_does_not_jump_for_clients_outside() {
     run.assert(2);
     assert!(run.err.contains("write a number between 0.01 and 10000"), "{}", run.err);
 }
+
+#[test]
+fn a_cluster_is_recorded_and_shown_again() {
+    let world = World::new();
+    let _served = Served::start(&world);
+    let file = world.write("recorded.yaml", "");
+    let run = world.run(&["rehearse", "--record", &file, "--for", "2s"]);
+    run.assert(0);
+    assert!(run.out.starts_with(&format!("{file}: ")) && run.out.contains(" objects, "), "{}", run.out);
+    assert!(run.err.contains("cluster: https://127.0.0.1:") && !run.err.contains("note: "), "{}", run.err);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("name: demo-x7k2p-worker-a") && text.contains("platform: aws"), "{text}");
+    // The same machines, and a run on top of them.
+    world.env("KUBECONFIG", "/nowhere");
+    let shown = world.run(&["rehearse", "--scenario", &file, "demo", "put", "a"]);
+    assert_eq!(shown.assert(0).out, "nothing x1\n");
+    assert!(shown.err.contains(&format!("REHEARSAL: scenario {file}, no faults")), "{}", shown.err);
+    let verb = world.run(&["rehearse", "--record", &file, "demo", "put", "a"]);
+    assert!(verb.assert(2).err.starts_with("error: flag/--record: a recording runs no verb"), "{}", verb.err);
+    let nowhere = world.run(&["rehearse", "--record", "/nowhere/x.yaml", "--kubeconfig", "/nowhere/k"]);
+    assert_ne!(nowhere.code, 0);
+}

@@ -286,7 +286,8 @@ impl Changes {
         }
     }
 
-    async fn next(&mut self, clock: &Clock) {
+    /// Waits for the next change. Waits of steps do so themselves; this is for those who only watch.
+    pub async fn next(&mut self, clock: &Clock) {
         // A closed sender (its watch has ended for good) must not turn the wait into a busy loop.
         let changed = self.receivers.iter_mut().map(|receiver| {
             Box::pin(async move {

@@ -11,7 +11,7 @@ mod workloads;
 
 use tokio::task::JoinSet;
 
-pub(crate) use kit::{Context, identity};
+pub(crate) use kit::{Context, HandsOff, Live, identity};
 pub(crate) use olm::PackageManifests;
 
 use crate::api::PodLogs;

@@ -1,11 +1,15 @@
 //! How long a thing takes: a fixed value or a distribution, drawn by seed and by what it is about.
 
+use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Seconds, fixed or spread between a least, a most likely and a greatest value.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Dist {
     /// Always this many seconds.
@@ -15,7 +19,7 @@ pub enum Dist {
 }
 
 /// The three corners of a triangular distribution, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
     /// The least value.
@@ -26,19 +30,57 @@ pub struct Spread {
     pub max: f64,
 }
 
+impl<'de> Deserialize<'de> for Dist {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// Reads either form. Serde's own way of trying one form after the other forgets which field was wrong.
+struct Either;
+
+impl<'de> Visitor<'de> for Either {
+    type Value = Dist;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("seconds, or {min: …, mode: …, max: …}")
+    }
+    fn visit_f64<E: Error>(self, seconds: f64) -> Result<Dist, E> {
+        Ok(Dist::Fixed(seconds))
+    }
+    fn visit_i64<E: Error>(self, seconds: i64) -> Result<Dist, E> {
+        Ok(Dist::Fixed(seconds as f64))
+    }
+    fn visit_u64<E: Error>(self, seconds: u64) -> Result<Dist, E> {
+        Ok(Dist::Fixed(seconds as f64))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Dist, A::Error> {
+        Spread::deserialize(MapAccessDeserializer::new(map)).map(Dist::Spread)
+    }
+}
+
 impl Default for Dist {
     fn default() -> Self {
         Self::Fixed(0.0)
     }
 }
 
+/// A year: what takes longer is a slip.
+const LONGEST: f64 = 31_536_000.0;
+
 impl Dist {
-    /// Whether the corners are in order and no time is negative.
-    pub fn is_valid(&self) -> bool {
-        match *self {
-            Self::Fixed(seconds) => seconds.is_finite() && seconds >= 0.0,
-            Self::Spread(Spread { min, mode, max }) => max.is_finite() && 0.0 <= min && min <= mode && mode <= max,
-        }
+    /// Why it cannot be: corners that are not in order, a negative time.
+    pub(super) fn objection(&self) -> Option<String> {
+        let fits = match *self {
+            Self::Fixed(seconds) => (0.0..=LONGEST).contains(&seconds),
+            Self::Spread(Spread { min, mode, max }) => 0.0 <= min && min <= mode && mode <= max && max <= LONGEST,
+        };
+        (!fits).then(|| match *self {
+            Self::Fixed(seconds) => format!("{seconds} is no time between 0 and {LONGEST} seconds"),
+            Self::Spread(Spread { min, mode, max }) => {
+                format!("wants 0 <= min <= mode <= max <= {LONGEST}, and has min {min}, mode {mode}, max {max}")
+            }
+        })
     }
 
     /// The value at fraction `u` (0 to 1) of the distribution, in seconds.
@@ -122,7 +164,9 @@ mod tests {
     #[test]
     fn a_fixed_value_is_itself() {
         assert_eq!(Dice::new(1).draw(Dist::Fixed(2.5), "x", "y"), Duration::from_millis(2500));
-        assert!(!Dist::Fixed(-1.0).is_valid());
-        assert!(!Dist::Spread(Spread { min: 2.0, mode: 1.0, max: 3.0 }).is_valid());
+        assert!(Dist::Fixed(-1.0).objection().is_some());
+        assert!(Dist::Fixed(1e12).objection().is_some());
+        let order = Dist::Spread(Spread { min: 2.0, mode: 1.0, max: 3.0 }).objection().unwrap();
+        assert!(order.ends_with("min 2, mode 1, max 3"), "{order}");
     }
 }

@@ -3,14 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{ApiFault, Scenario, ScenarioError};
 
 macro_rules! faults {
     ($($variant:ident, $name:literal, $text:literal;)*) => {
         /// Something that goes wrong, by name.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         pub enum Fault {
-            $(#[doc = $text] $variant,)*
+            $(#[doc = $text] #[serde(rename = $name)] $variant,)*
         }
 
         impl Fault {
@@ -81,51 +84,142 @@ pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Package of the GPU Operator, which several faults are about.
 const GPU_OPERATOR: &str = "gpu-operator-certified";
 
+/// What a fault can be about, where the scenario's `on` says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Nothing in particular.
+    Nothing,
+    /// An instance type.
+    InstanceType,
+    /// A zone.
+    Zone,
+    /// An image, by its short name.
+    Image,
+    /// Nodes: one by name, or those of a zone or an instance type.
+    Node,
+    /// A catalog.
+    Catalog,
+    /// A package.
+    Package,
+    /// A namespace.
+    Namespace,
+}
+
+impl Target {
+    /// In words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing in particular",
+            Self::InstanceType => "an instance type",
+            Self::Zone => "a zone",
+            Self::Image => "an image",
+            Self::Node => "a node, a zone or an instance type",
+            Self::Catalog => "a catalog",
+            Self::Package => "a package",
+            Self::Namespace => "a namespace",
+        }
+    }
+}
+
 impl Fault {
+    /// What `on` names for this fault.
+    pub fn target(self) -> Target {
+        match self {
+            Self::QuotaExhausted => Target::InstanceType,
+            Self::ZoneOutOfStock | Self::TypeNotOffered => Target::Zone,
+            Self::ImagePullFailure => Target::Image,
+            Self::DriverCrashLoop | Self::NoGpuLabel | Self::NodeNotReady | Self::GpuFaulty | Self::ValidatorFailed => {
+                Target::Node
+            }
+            Self::CatalogNotReady => Target::Catalog,
+            Self::PackageMissing | Self::ResolutionFailed | Self::CsvFailed => Target::Package,
+            Self::SecondOperatorGroup => Target::Namespace,
+            _ => Target::Nothing,
+        }
+    }
+
     /// Changes `scenario` so that this goes wrong in it.
     pub fn apply(self, scenario: &mut Scenario) {
+        self.apply_on(scenario, None);
+    }
+
+    /// The same, for one object only.
+    pub fn apply_on(self, scenario: &mut Scenario, on: Option<&str>) {
+        let package = on.unwrap_or(GPU_OPERATOR).to_owned();
         match self {
-            Self::QuotaExhausted => gpu_types(scenario, |kind, _| kind.quota = Some(0)),
+            Self::QuotaExhausted => match on {
+                Some(name) => {
+                    scenario.instance_types.entry(name.to_owned()).and_modify(|kind| kind.quota = Some(0));
+                }
+                None => gpu_types(scenario, |kind, _| kind.quota = Some(0)),
+            },
             Self::ZoneOutOfStock => gpu_types(scenario, |kind, first| {
-                kind.zones.entry(first.to_owned()).and_modify(|stock| *stock = 0);
+                kind.zones.entry(on.unwrap_or(first).to_owned()).and_modify(|stock| *stock = 0);
             }),
             Self::TypeNotOffered => gpu_types(scenario, |kind, first| {
-                kind.zones.remove(first);
+                kind.zones.remove(on.unwrap_or(first));
             }),
             Self::ImagePullFailure => {
-                if let Some(image) = scenario.images.get_mut("driver") {
+                if let Some(image) = scenario.images.get_mut(on.unwrap_or("driver")) {
                     "manifest unknown: manifest unknown".clone_into(&mut image.trouble);
                 }
             }
             Self::DriverCrashLoop => {
                 "Error: Unable to find a match: kernel-headers-4.18.0-372.40.1.el8_6 kernel-devel-4.18.0-372.40.1.el8_6"
                     .clone_into(&mut scenario.quirks.driver_crash);
+                only(scenario, "driverCrash", on);
             }
             Self::CatalogNotReady => {
-                if let Some(catalog) = home(scenario) {
+                let catalog = match on {
+                    Some(name) => scenario.catalogs.iter_mut().find(|catalog| catalog.name == name),
+                    None => home(scenario, GPU_OPERATOR),
+                };
+                if let Some(catalog) = catalog {
                     "TRANSIENT_FAILURE".clone_into(&mut catalog.stuck_at);
                 }
             }
             Self::PackageMissing => {
-                if let Some(catalog) = home(scenario) {
-                    catalog.packages.retain(|package| package.name != GPU_OPERATOR);
+                if let Some(catalog) = home(scenario, &package) {
+                    catalog.packages.retain(|found| found.name != package);
                 }
             }
             Self::SecondOperatorGroup => {
-                scenario.quirks.second_operator_group = vec!["nvidia-gpu-operator".to_owned()];
+                scenario.quirks.second_operator_group.push(on.unwrap_or("nvidia-gpu-operator").to_owned());
             }
-            Self::ResolutionFailed => GPU_OPERATOR.clone_into(&mut scenario.quirks.resolution_failure),
-            Self::CsvFailed => GPU_OPERATOR.clone_into(&mut scenario.quirks.csv_failure),
-            Self::NoGpuLabel => scenario.quirks.no_gpu_label = true,
-            Self::NodeNotReady => scenario.quirks.node_never_ready = true,
-            Self::GpuFaulty => scenario.quirks.faulty_gpu = Some(0),
-            Self::ValidatorFailed => "cuda-validation".clone_into(&mut scenario.quirks.validator_failure),
+            Self::ResolutionFailed => scenario.quirks.resolution_failure = package,
+            Self::CsvFailed => scenario.quirks.csv_failure = package,
+            Self::NoGpuLabel => {
+                scenario.quirks.no_gpu_label = true;
+                only(scenario, "noGpuLabel", on);
+            }
+            Self::NodeNotReady => {
+                scenario.quirks.node_never_ready = true;
+                only(scenario, "nodeNeverReady", on);
+            }
+            Self::GpuFaulty => {
+                scenario.quirks.faulty_gpu = Some(0);
+                only(scenario, "faultyGpu", on);
+            }
+            Self::ValidatorFailed => {
+                "cuda-validation".clone_into(&mut scenario.quirks.validator_failure);
+                only(scenario, "validatorFailure", on);
+            }
             Self::ApiRestart => scenario.api_faults.push(ApiFault::Restart { at: 200.0, lasts: 20.0 }),
             Self::ExpiredWatch => scenario.api_faults.push(ApiFault::ExpiredWatch { at: 200.0 }),
             Self::Throttled => {
                 scenario.api_faults.push(ApiFault::Throttled { at: 0.0, lasts: 60.0, retry_after: 5 });
             }
             Self::StuckFinalizer => "clusterpolicies".clone_into(&mut scenario.quirks.stuck_finalizer),
+        }
+    }
+}
+
+/// Says which nodes a quirk is about; no `on` means all.
+fn only(scenario: &mut Scenario, quirk: &str, on: Option<&str>) {
+    match on {
+        Some(on) => scenario.quirks.only.entry(quirk.to_owned()).or_default().push(on.to_owned()),
+        None => {
+            scenario.quirks.only.remove(quirk);
         }
     }
 }
@@ -138,9 +232,9 @@ fn gpu_types(scenario: &mut Scenario, change: impl Fn(&mut super::InstanceType, 
     }
 }
 
-/// The catalog that offers the GPU Operator.
-fn home(scenario: &mut Scenario) -> Option<&mut super::Catalog> {
-    scenario.catalogs.iter_mut().find(|catalog| catalog.packages.iter().any(|package| package.name == GPU_OPERATOR))
+/// The catalog that offers a package.
+fn home<'a>(scenario: &'a mut Scenario, name: &str) -> Option<&'a mut super::Catalog> {
+    scenario.catalogs.iter_mut().find(|catalog| catalog.packages.iter().any(|package| package.name == name))
 }
 
 #[cfg(test)]
@@ -155,8 +249,16 @@ mod tests {
             fault.apply(&mut after);
             assert_ne!(before, after, "{fault}");
             assert_eq!(fault.name().parse::<Fault>().unwrap(), fault);
-            after.validate("default").unwrap();
+            assert_eq!(serde_json::to_value(fault).unwrap(), fault.name());
         }
+        let about = |on: &str| {
+            let mut scenario = Scenario::embedded("default").unwrap();
+            Fault::DriverCrashLoop.apply_on(&mut scenario, Some(on));
+            scenario.quirks
+        };
+        assert!(about("us-test-1a").concerns("driverCrash", ["n", "us-test-1a", "t"]));
+        assert!(!about("us-test-1a").concerns("driverCrash", ["n", "us-test-1b", "t"]));
+        assert!(about("us-test-1a").concerns("noGpuLabel", ["n", "us-test-1b", "t"]));
         let error = "nonsense".parse::<Fault>().unwrap_err().to_string();
         assert!(error.contains("quota-exhausted"), "{error}");
     }

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Dist, Timings};
+use super::{Dist, Expect, PlannedFault, Recording, Timings};
 
 /// A whole simulated cluster, before anything has happened to it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Scenario {
+    /// Version of this format; absent means the newest.
+    pub schema: Option<u32>,
     /// The scenario's name.
     pub name: String,
     /// One line that says what is special about it.
@@ -41,14 +44,20 @@ pub struct Scenario {
     pub quirks: Quirks,
     /// What goes wrong at the API server.
     pub api_faults: Vec<ApiFault>,
-    /// Names of the faults this scenario always has.
-    pub faults: Vec<String>,
+    /// The faults this scenario has: from the start, or at their moment.
+    pub faults: Vec<PlannedFault>,
+    /// Seed of the times that are spread, unless the command line gives one.
+    pub seed: Option<u64>,
+    /// What a run has to end with.
+    pub expect: Option<Expect>,
     /// Further objects that exist at the start, as manifests.
     pub objects: Vec<Value>,
+    /// What was seen on a real cluster, and is shown again.
+    pub recorded: Option<Recording>,
 }
 
 /// The cloud a cluster runs on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Platform {
     /// Amazon Web Services.
@@ -65,7 +74,7 @@ pub enum Platform {
 }
 
 /// A node that is there from the start and belongs to no machine set.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct FixedNode {
     /// Name of the node.
@@ -79,7 +88,7 @@ pub struct FixedNode {
 }
 
 /// A machine set that exists at the start.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct MachineSet {
     /// Its name.
@@ -97,7 +106,7 @@ pub struct MachineSet {
 }
 
 /// What the cloud sells under one name.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct InstanceType {
     /// Virtual CPUs.
@@ -124,7 +133,7 @@ impl InstanceType {
 }
 
 /// A catalog of operators.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Catalog {
     /// Name of the CatalogSource.
@@ -140,7 +149,7 @@ pub struct Catalog {
 }
 
 /// A package: channels of versions of one operator.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Package {
     /// Package name.
@@ -154,7 +163,7 @@ pub struct Package {
 }
 
 /// One published version of an operator.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Bundle {
     /// Name of the CSV.
@@ -184,7 +193,7 @@ pub struct Bundle {
 }
 
 /// A kind that an operator owns.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct OwnedCrd {
     /// API group.
@@ -200,7 +209,7 @@ pub struct OwnedCrd {
 }
 
 /// An image, and what happens when it is pulled.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Image {
     /// Full reference.
@@ -212,7 +221,7 @@ pub struct Image {
 }
 
 /// What goes wrong inside the cluster. Faults set these; a scenario file may as well.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Quirks {
     /// Last log line of a driver container that crashes at each start.
@@ -235,10 +244,24 @@ pub struct Quirks {
     pub second_operator_group: Vec<String>,
     /// Kind (plural) of objects that get a finalizer nobody removes.
     pub stuck_finalizer: String,
+    /// The nodes that a quirk is about, by the quirk's name: each a node's name, its zone or its instance type. A quirk
+    /// that is not named here is about every node.
+    pub only: BTreeMap<String, Vec<String>>,
+}
+
+/// The quirks that can be about some nodes only.
+pub(super) const NODE_QUIRKS: [&str; 5] =
+    ["driverCrash", "noGpuLabel", "nodeNeverReady", "faultyGpu", "validatorFailure"];
+
+impl Quirks {
+    /// Whether a quirk, if it is set, is about a node of that name, zone and instance type.
+    pub(crate) fn concerns(&self, quirk: &str, names: [&str; 3]) -> bool {
+        self.only.get(quirk).is_none_or(|only| only.iter().any(|one| names.contains(&one.as_str())))
+    }
 }
 
 /// Something that goes wrong at the API server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", deny_unknown_fields, rename_all = "camelCase")]
 pub enum ApiFault {
     /// The server is away for a while.

@@ -1,11 +1,12 @@
 //! The names of everything that takes time in a simulated cluster.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Dist;
 
 /// How long the cluster's own causes take, in seconds. The embedded default scenario names the source of each value.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Timings {
     /// From a Machine's creation until the cloud has made the instance (phase Provisioned), or has refused it.

@@ -30,7 +30,8 @@ pub(super) fn start(api: &ApiServer, context: &Context) -> JoinSet<()> {
     tasks
 }
 
-fn strike(api: &ApiServer, fault: &ApiFault) {
+/// Makes a fault of the API happen now.
+pub(super) fn strike(api: &ApiServer, fault: &ApiFault) {
     match *fault {
         ApiFault::Restart { lasts, .. } => api.faults().restart(Duration::from_secs_f64(lasts)),
         ApiFault::ExpiredWatch { .. } => {

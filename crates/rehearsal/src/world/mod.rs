@@ -2,7 +2,9 @@
 
 mod faults;
 mod floor;
+mod replay;
 mod seed;
+mod strike;
 
 use std::sync::Arc;
 
@@ -12,10 +14,12 @@ use tokio::task::JoinSet;
 use toolbox_engine::Clock;
 
 pub use floor::{Floor, FloorRequest};
+pub use strike::Witness;
 
 use crate::api::{ApiOptions, ApiServer, KubeVersion};
-use crate::controllers::{self, Context, PackageManifests};
+use crate::controllers::{self, Context, HandsOff, Live, PackageManifests};
 use crate::scenario::{Dice, Scenario};
+use replay::Player;
 
 /// Why a world cannot be started.
 #[derive(Debug, Error)]
@@ -41,6 +45,7 @@ pub enum WorldError {
 pub struct World {
     api: ApiServer,
     context: Context,
+    witness: Witness,
     _controllers: JoinSet<()>,
     _faults: JoinSet<()>,
 }
@@ -52,13 +57,25 @@ impl World {
         let version: KubeVersion = scenario.kubernetes.parse().map_err(|reason| WorldError::Version { reason })?;
         let openshift = !scenario.openshift.is_empty();
         let api = ApiServer::new(ApiOptions { clock: clock.clone(), seed, version, openshift });
-        let context =
-            Context { client: api.client_as(USER), clock, scenario: Arc::new(scenario), dice: Dice::new(seed) };
+        let scenario = Arc::new(scenario);
+        let live = Live::new(scenario.clone());
+        let hands_off = HandsOff::default();
+        let context = Context { client: api.client_as(USER), clock, scenario, live, hands_off, dice: Dice::new(seed) };
         let packages = PackageManifests::default();
         seed::seed(&api, &context, &packages).await?;
-        let faults = faults::start(&api, &context);
+        let mut player = context.scenario.recorded.clone().map(|recording| Player::new(&context, recording));
+        if let Some(player) = &mut player {
+            let failed = |source| WorldError::Seed { object: "what was recorded".to_owned(), source };
+            player.begin().await.map_err(failed)?;
+        }
+        let mut faults = faults::start(&api, &context);
+        strike::start(&api, &context, &mut faults);
+        if let Some(player) = player {
+            faults.spawn(player.go_on());
+        }
+        let witness = Witness::new(&api, &context);
         let controllers = controllers::start(&context, api.logs().clone(), packages);
-        Ok(Self { api, context, _controllers: controllers, _faults: faults })
+        Ok(Self { api, context, witness, _controllers: controllers, _faults: faults })
     }
 
     /// A client of the cluster's administrator.
@@ -74,6 +91,11 @@ impl World {
     /// The scenario that this world was made from.
     pub fn scenario(&self) -> &Scenario {
         &self.context.scenario
+    }
+
+    /// Takes in what happens in the run that this world serves, for faults that wait for it.
+    pub fn witness(&self) -> Witness {
+        self.witness.clone()
     }
 
     /// The least time in which the scenario's own causes allow a job to be done, in seconds.

@@ -10,5 +10,6 @@
 mod faults;
 mod floor;
 mod happy;
+mod moments;
 mod sequences;
 mod support;

@@ -240,6 +240,7 @@ impl Going<'_> {
     ) -> plan::Outcome {
         let globals = self.context.globals;
         let mut reporters: Vec<Arc<dyn Reporter>> = vec![self.display.clone()];
+        reporters.extend(self.stage.rehearsal.as_ref().map(|rehearsal| rehearsal.listener.clone()));
         if globals.undo_on_failure && plan.planned().iter().any(|step| step.role == Role::Change) {
             let watchman = Arc::new(Watchman::new());
             reporters.push(watchman.clone());

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use toolbox_cluster::Cluster;
+use toolbox_engine::event::Reporter;
 use toolbox_engine::journal::{Entry, Records};
 use toolbox_engine::run::{Journal, Record, RunDirOptions};
 use toolbox_engine::{Clock, Exit, Redactor, Report, RunDir, Why};
@@ -54,6 +55,8 @@ pub(crate) struct Rehearsal {
     pub(crate) seed: u64,
     /// The least time a job can take.
     pub(crate) floor: Box<dyn Fn(&FloorJob) -> f64>,
+    /// Hears what happens in the run.
+    pub(crate) listener: Arc<dyn Reporter>,
 }
 
 /// How it ended, for `main`.

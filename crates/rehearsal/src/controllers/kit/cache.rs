@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolbox_engine::Clock;
 
-use super::{Kind, Read};
+use super::{Context, HandsOff, Kind, Read};
 
 /// Namespace and name.
 pub(crate) type Key = (String, String);
@@ -27,6 +27,7 @@ pub(crate) const RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Cache {
     client: Client,
     clock: Clock,
+    hands_off: HandsOff,
     streams: SelectAll<BoxStream<'static, Update>>,
     watched: BTreeMap<Kind, CancellationToken>,
     syncing: BTreeMap<Kind, BTreeSet<Key>>,
@@ -35,10 +36,11 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(crate) fn new(client: Client, clock: Clock, kinds: &[Kind]) -> Self {
+    pub(crate) fn new(context: &Context, kinds: &[Kind]) -> Self {
         let mut cache = Self {
-            client,
-            clock,
+            client: context.client.clone(),
+            clock: context.clock.clone(),
+            hands_off: context.hands_off.clone(),
             streams: SelectAll::new(),
             watched: BTreeMap::new(),
             syncing: BTreeMap::new(),
@@ -133,6 +135,7 @@ impl Cache {
         if self.gone.contains(object.uid()) {
             return;
         }
+        self.hands_off.seen(kind, &object);
         let known = self.objects.entry(kind).or_default();
         let newer = known.get(&key(&object)).is_none_or(|old| version(old) <= version(&object));
         if newer {
@@ -172,8 +175,16 @@ impl Cache {
         }
     }
 
+    /// Whether an object is played from a recording, so that nothing must be made of it.
+    pub(super) fn is_held(&self, kind: Kind, object: &DynamicObject) -> bool {
+        self.hands_off.holds(kind, object)
+    }
+
     /// Creates an object; one that is already there is left as it is.
     pub(crate) async fn create(&mut self, kind: Kind, object: &DynamicObject) -> Result<(), kube::Error> {
+        if self.hands_off.holds_owner(object) {
+            return Ok(());
+        }
         let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         match self.api(kind, object.namespace()).create(&params, object).await {
             Ok(made) => self.keep(kind, made),
@@ -209,7 +220,8 @@ impl Cache {
         sub: Option<&str>,
     ) -> Result<(), kube::Error> {
         let present = self.get(kind, object.namespace(), object.name());
-        if !changes(present.as_deref().unwrap_or(object), &patch) {
+        let present_or_given = present.as_deref().unwrap_or(object);
+        if self.is_held(kind, present_or_given) || !changes(present_or_given, &patch) {
             return Ok(());
         }
         let api = self.api(kind, object.namespace());
@@ -230,6 +242,9 @@ impl Cache {
 
     /// Deletes an object; `now` skips a pod's grace period.
     pub(crate) async fn delete(&mut self, kind: Kind, object: &DynamicObject, now: bool) -> Result<(), kube::Error> {
+        if self.is_held(kind, object) {
+            return Ok(());
+        }
         let mut params = if now { DeleteParams::default().grace_period(0) } else { DeleteParams::default() };
         params.preconditions =
             Some(kube::api::Preconditions { uid: Some(object.uid().to_owned()), resource_version: None });
@@ -261,6 +276,9 @@ impl Cache {
 
     /// Binds a pod to a node.
     pub(crate) async fn bind(&mut self, pod: &DynamicObject, node: &str) -> Result<(), kube::Error> {
+        if self.is_held(super::POD, pod) {
+            return Ok(());
+        }
         let body = serde_json::json!({
             "apiVersion": "v1", "kind": "Binding",
             "metadata": {"name": pod.name(), "namespace": pod.namespace()},

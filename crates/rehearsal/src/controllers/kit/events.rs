@@ -30,6 +30,9 @@ impl Recorder {
         reason: &str,
         message: &str,
     ) {
+        if cache.is_held(self.kind, about) {
+            return;
+        }
         let number = context.dice.number(about.uid(), &format!("{reason}/{message}"));
         let name = format!("{}.{number:016x}", about.name());
         let namespace = if about.namespace().is_empty() { "default" } else { about.namespace() };

@@ -15,6 +15,12 @@ pub(crate) fn of_node(node: &DynamicObject) -> String {
     node.annotation(IDENTITY).unwrap_or(node.name()).to_owned()
 }
 
+/// What a scenario can call a node: its name, its zone, its instance type.
+pub(crate) fn names_of_node(node: &DynamicObject) -> [&str; 3] {
+    let label = |key: &str| node.label(key).unwrap_or_default();
+    [node.name(), label("topology.kubernetes.io/zone"), label("node.kubernetes.io/instance-type")]
+}
+
 /// A pod by its workload, and by its node where every node has its own.
 pub(crate) fn of_pod(cache: &Cache, pod: &DynamicObject) -> String {
     if let Some(owner) = pod.owner("DaemonSet") {

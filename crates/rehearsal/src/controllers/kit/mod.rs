@@ -2,8 +2,10 @@
 
 mod cache;
 mod events;
+mod hands_off;
 pub(crate) mod identity;
 mod kinds;
+mod live;
 mod object;
 mod run;
 mod select;
@@ -11,7 +13,9 @@ mod timers;
 
 pub(crate) use cache::{Cache, RETRY};
 pub(crate) use events::Recorder;
+pub(crate) use hands_off::HandsOff;
 pub(crate) use kinds::*;
+pub(crate) use live::Live;
 pub(crate) use object::{Read, condition, is_true, owner_reference, with_condition};
 pub(crate) use run::{Context, Controller, run};
 pub(crate) use select::{selector_matches, selects_node, untolerated};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::Client;
 use toolbox_engine::Clock;
 
-use super::{Cache, Kind, RETRY, Timers};
+use super::{Cache, HandsOff, Kind, Live, RETRY, Timers};
 use crate::scenario::{Dice, Dist, Scenario};
 
 /// What a controller is given.
@@ -14,7 +14,10 @@ use crate::scenario::{Dice, Dist, Scenario};
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) clock: Clock,
+    /// As it was when the present round of a controller began.
     pub(crate) scenario: Arc<Scenario>,
+    pub(crate) live: Live,
+    pub(crate) hands_off: HandsOff,
     pub(crate) dice: Dice,
 }
 
@@ -50,11 +53,13 @@ pub(crate) trait Controller: Send + 'static {
 }
 
 /// Runs a controller until it is dropped.
-pub(crate) async fn run<C: Controller>(mut controller: C, context: Context) {
-    let mut cache = Cache::new(context.client.clone(), context.clock.clone(), C::KINDS);
+pub(crate) async fn run<C: Controller>(mut controller: C, mut context: Context) {
+    let mut cache = Cache::new(&context, C::KINDS);
     let mut timers = Timers::new(context.clock.clone());
+    let mut scenario = context.live.watch();
     cache.synced().await;
     loop {
+        context.scenario = scenario.borrow_and_update();
         let outcome = controller.reconcile(&context, &mut cache, &mut timers).await;
         let next = match outcome {
             Ok(()) => {
@@ -75,6 +80,7 @@ pub(crate) async fn run<C: Controller>(mut controller: C, context: Context) {
         tokio::select! {
             biased;
             () = cache.changed() => {}
+            _ = scenario.changed() => {}
             () = alarm => {}
         }
     }

@@ -24,7 +24,9 @@ impl Controller for Nodes {
             if node.is_deleted() {
                 continue;
             }
-            if !is_true(&node, "Ready") && !context.scenario.quirks.node_never_ready {
+            let quirks = &context.scenario.quirks;
+            let never = quirks.node_never_ready && quirks.concerns("nodeNeverReady", identity::names_of_node(&node));
+            if !is_true(&node, "Ready") && !never {
                 let wait = context.draw(context.scenario.timings.node_ready, "nodeReady", &identity::of_node(&node));
                 if timers.passed(format!("{}/ready", node.uid()), wait) {
                     cache.status(NODE, &node, json!({"conditions": conditions(true, &context.stamp())})).await?;

@@ -21,12 +21,10 @@ impl Controller for Catalogs {
         timers: &mut Timers,
     ) -> Result<(), kube::Error> {
         for source in cache.all(CATALOG_SOURCE) {
-            if source.is_deleted() || state(&source) == "READY" {
-                continue;
-            }
             let known = context.scenario.catalogs.iter().find(|catalog| catalog.name == source.name());
             let end = known.map_or("", |catalog| catalog.stuck_at.as_str());
-            if !end.is_empty() && state(&source) == end {
+            let settled = if end.is_empty() { "READY" } else { end };
+            if source.is_deleted() || state(&source) == settled {
                 continue;
             }
             let wait = context.draw(context.scenario.timings.catalog_ready, "catalogReady", source.name());

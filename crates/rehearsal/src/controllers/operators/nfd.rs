@@ -149,7 +149,9 @@ fn labels(context: &Context, node: &DynamicObject) -> BTreeMap<String, String> {
     label("pci-1d0f.present", "true");
     let kind = node.label("node.kubernetes.io/instance-type").unwrap_or_default();
     let has_gpu = context.scenario.instance_types.get(kind).is_some_and(|kind| kind.gpus > 0);
-    if has_gpu && !context.scenario.quirks.no_gpu_label {
+    let quirks = &context.scenario.quirks;
+    let blind = quirks.no_gpu_label && quirks.concerns("noGpuLabel", identity::names_of_node(node));
+    if has_gpu && !blind {
         label("pci-10de.present", "true");
     }
     labels

@@ -91,9 +91,13 @@ fn operand(context: &Context, cache: &Cache, pod: &DynamicObject, name: &str, wh
     let node = pod.text("/spec/nodeName");
     let look = context.draw(timings.validation, "validation", who);
     let workload = context.draw(timings.workload_validation, "workloadValidation", who);
+    let found = cache.get(NODE, "", node);
+    let concerned =
+        |quirk: &str| found.as_ref().is_none_or(|node| quirks.concerns(quirk, identity::names_of_node(node)));
     if !quirks.validator_failure.is_empty()
         && quirks.validator_failure == name
         && owner.name == "nvidia-operator-validator"
+        && concerned("validatorFailure")
     {
         let words = "Failed to allocate device vector A (error code initialization error)!";
         return Some(
@@ -101,7 +105,7 @@ fn operand(context: &Context, cache: &Cache, pod: &DynamicObject, name: &str, wh
         );
     }
     Some(match name {
-        "nvidia-driver-ctr" if !quirks.driver_crash.is_empty() => {
+        "nvidia-driver-ctr" if !quirks.driver_crash.is_empty() && concerned("driverCrash") => {
             let build = context.draw(timings.driver_build, "driverBuild", who);
             // Its startup probe asks the driver, so it is never ready.
             Script { ready_after: build, ..Script::task(Exit::After(build / 10, 1)) }

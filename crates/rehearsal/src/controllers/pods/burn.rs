@@ -36,7 +36,9 @@ pub(super) fn script(context: &Context, cache: &Cache, pod: &DynamicObject, cont
             ),
         ));
     }
-    let faulty = context.scenario.quirks.faulty_gpu.map(u64::from);
+    let quirks = &context.scenario.quirks;
+    let concerned = found.as_ref().is_none_or(|node| quirks.concerns("faultyGpu", identity::names_of_node(node)));
+    let faulty = quirks.faulty_gpu.filter(|_| concerned).map(u64::from);
     let errors = |gpu: u64| if faulty == Some(gpu) { 4711 } else { 0 };
     for tenth in 1..=10 {
         let at = compile + Duration::from_secs(seconds) * tenth / 10;
