@@ -129,8 +129,9 @@ fn help_lists_what_there_is() {
       [COMMAND]...  With --serve: what to run against the cluster, with KUBECONFIG set
 
     Options:
-          --scenario <FILE|NAME>  Scenario file, or the name of one that comes with the program [default:
-                                  default]. Without a VERB, what the scenario itself names is run
+          --scenario <FILE|NAME>  Scenario file, or the name of one that comes with the program
+                                  [default: default]. Without a VERB, what the scenario itself names is
+                                  run
           --fault <NAME>          Something that goes wrong; repeatable
           --seed <N>              The same seed gives the same run, byte for byte [default: the
                                   scenario's, or 0]
@@ -140,8 +141,8 @@ fn help_lists_what_there_is() {
           --speed <N>             With --serve: how much faster than real time the cluster lives
                                   [default: 1]
           --port <PORT>           With --serve: the port; 0 is a free one [default: 0]
-          --record <FILE>         Watch a real cluster instead, change nothing, and write a scenario that
-                                  shows the same
+          --record <FILE>         Watch a real cluster instead, change nothing, and write a scenario
+                                  that shows the same
           --namespace <NS>        With --record: a namespace whose objects are recorded; repeatable
                                   [default: all but the platform's]
           --for <DURATION>        With --record: how long; Ctrl-C ends it earlier [default: 10m]
