@@ -45,6 +45,15 @@ const ACCEPTED: &[(&str, &str)] = &[
     ("kubectl describe job sum", EVENTS),
     ("kubectl describe pods -l app=web", "kwok's events of a pod are not a kubelet's"),
     ("kubectl describe service web", "there is no controller of endpoints"),
+    ("kubectl exec single -- true", "both refuse, each for its own reason: no program runs in either's containers"),
+    (
+        "kubectl patch pod single -p '{\"spec\":{\"nodeName\":\"other\"}}'",
+        "the real refusal goes on with a comparison of Go structures",
+    ),
+    (
+        "kubectl patch widget one --type=merge -p '{\"spec\":{\"size\":\"five\"}}'",
+        "the real server refuses a size of a wrong type twice, by the schema and by the scale's path",
+    ),
 ];
 
 const FEWER: &str = "the rehearsal serves the groups and kinds that somebody asks for";
