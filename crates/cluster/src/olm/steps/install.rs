@@ -70,7 +70,8 @@ fn package_step(plan: &mut Plan, cluster: &Cluster, spec: &Arc<InstallSpec>, aft
 /// and nothing fails for want of it, since every package of every catalog has to be read for it.
 fn providers_step(plan: &mut Plan, cluster: &Cluster, spec: &Arc<InstallSpec>, package: Out<Package>) {
     let describe = StepSpec::ask(&id(spec, "providers"), format!("other catalogs that offer {}", spec.package.name))
-        .deadline(super::access::ASK);
+        .deadline(super::access::ASK)
+        .does(Effect::any(Act::Read, &kinds::PACKAGE_MANIFEST, Some(&spec.package.catalog_namespace)));
     let (cluster, spec) = (cluster.clone(), spec.clone());
     let _: Out<()> = plan.step(describe, package.done(), |cx, ()| async move {
         let everything = Query::within(&kinds::PACKAGE_MANIFEST, &spec.package.catalog_namespace);
