@@ -33,6 +33,12 @@ impl Clock {
         Self { base, start: Instant::now(), speed }
     }
 
+    /// A clock that goes with this one but reads another time: ahead by `by`, or behind when that is negative.
+    #[must_use]
+    pub fn ahead_by(&self, by: jiff::SignedDuration) -> Self {
+        Self { base: self.base.checked_add(by).unwrap_or(self.base), ..self.clone() }
+    }
+
     /// Time since this clock was made, in its own seconds.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed().mul_f64(self.speed)
@@ -68,6 +74,16 @@ mod tests {
         let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
         let pause = std::pin::pin!(clock.sleep(Duration::from_secs(u64::MAX)));
         assert!(futures::poll!(pause).is_pending());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_wrong_goes_as_fast_as_the_right_one() {
+        let right = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+        let wrong = right.ahead_by(jiff::SignedDuration::from_mins(-7));
+        wrong.sleep(Duration::from_secs(60)).await;
+        assert_eq!(right.now().to_string(), "2026-01-01T00:01:00Z");
+        assert_eq!(wrong.now().to_string(), "2025-12-31T23:54:00Z");
+        assert_eq!(right.elapsed(), wrong.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

@@ -20,7 +20,10 @@ use super::{
     status::ApiError,
     subresource, table, virtual_, watch, write,
 };
-use crate::{apifault::Outcome, store::object::Key};
+use crate::{
+    apifault::{Asked, Outcome, Session, reset},
+    store::object::Key,
+};
 
 /// A request to a served kind.
 pub(super) struct Call {
@@ -38,6 +41,8 @@ pub(super) struct Call {
     pub(super) minor: u32,
     /// What to do about fields that nobody knows.
     pub(super) validation: Validation,
+    /// Whether a watch is to break in the middle of its first event.
+    pub(super) half_event: bool,
     pub(super) body: Bytes,
     /// What the answer warns of.
     warnings: Mutex<Vec<String>>,
@@ -132,10 +137,11 @@ fn verb_of(method: &Method, route: &Route, query: &Query) -> &'static str {
     }
 }
 
-/// Answers one request.
+/// Answers one request. `session` is what a client in this process holds; those outside show theirs to whoever serves.
 pub(super) async fn answer(
     inner: Arc<Inner>,
     user: Arc<User>,
+    session: Option<Session>,
     request: Request<Body>,
 ) -> Result<Response<ApiBody>, BoxError> {
     let (parts, body) = request.into_parts();
@@ -144,20 +150,78 @@ pub(super) async fn answer(
     let route = Route::parse(parts.uri.path());
     let verb = verb_of(&parts.method, &route, &query);
     inner.state().counts.add(&user.name, verb);
-    match inner.faults.decide(verb, parts.uri.path(), &user.name) {
+    let asked = Asked { verb, path: parts.uri.path(), query: parts.uri.query().unwrap_or_default(), user: &user.name };
+    let mut half_event = false;
+    match inner.faults.decide(&asked, session) {
         None => {}
-        Some(Outcome::Slow(delay)) => inner.clock.sleep(delay).await,
-        Some(Outcome::Stalled) => std::future::pending::<()>().await,
+        Some(Outcome::HalfEvent) => half_event = true,
+        Some(Outcome::Slow(delay)) => {
+            tokio::select! {
+                biased;
+                error = inner.faults.restarted() => return Err(error.into()),
+                () = inner.clock.sleep(delay) => {}
+            }
+        }
+        Some(Outcome::Stalled) => return Err(inner.faults.restarted().await.into()),
+        // A watch that is not answered is a watch that was not opened.
+        Some(Outcome::Unanswered) if verb == "watch" => return Err(reset().into()),
+        Some(Outcome::Unanswered) => {
+            drop(perform(&inner, user, verb, route, query, &parts, body, false).await?);
+            return Err(reset().into());
+        }
+        Some(Outcome::Conflict) => {
+            if let Some(error) = conflict(&route) {
+                return Ok(dated(&inner, body::error(&error)));
+            }
+        }
         Some(Outcome::Broken(error)) => return Err(error.into()),
-        Some(Outcome::Refused(error)) => return Ok(body::error(&error)),
+        Some(Outcome::Refused(error)) => return Ok(dated(&inner, body::error(&error))),
     }
+    let response = perform(&inner, user, verb, route, query, &parts, body, half_event).await?;
+    Ok(dated(&inner, response))
+}
+
+/// What a write is told that somebody else's change overtook: of the object, or of the quota that a new one counts
+/// against. Questions about access change nothing and cannot be overtaken.
+fn conflict(route: &Route) -> Option<ApiError> {
+    let Route::Target(target) = route else { return None };
+    if review::is_review(target) {
+        return None;
+    }
+    Some(if target.name.is_empty() {
+        ApiError::stale(&crate::store::Resource::new("", "resourcequotas"), "rehearsal")
+    } else {
+        ApiError::stale(&crate::store::Resource::new(target.group.clone(), target.plural.clone()), &target.name)
+    })
+}
+
+/// The answer with the server's time on it.
+fn dated(inner: &Inner, mut response: Response<ApiBody>) -> Response<ApiBody> {
+    let date = inner.clock.now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    if let Ok(date) = header::HeaderValue::try_from(date) {
+        response.headers_mut().insert(header::DATE, date);
+    }
+    response
+}
+
+#[expect(clippy::too_many_arguments, reason = "the parts of one request, taken apart by the only caller")]
+async fn perform(
+    inner: &Arc<Inner>,
+    user: Arc<User>,
+    verb: &'static str,
+    route: Route,
+    query: Query,
+    parts: &http::request::Parts,
+    body: Body,
+    half_event: bool,
+) -> Result<Response<ApiBody>, BoxError> {
     let body = body.collect_bytes().await?;
     let result = match route {
         Route::Target(target) => {
-            let call = resolve(&inner, &user, verb, target);
+            let call = resolve(inner, &user, verb, target);
             match call {
                 Ok(None) => {
-                    return Ok(review::answer(&inner, &user, &Route::parse(parts.uri.path()), &parts.method, &body));
+                    return Ok(review::answer(inner, &user, &Route::parse(parts.uri.path()), &parts.method, &body));
                 }
                 Ok(Some((target, kind))) => {
                     let call = Call {
@@ -173,15 +237,16 @@ pub(super) async fn answer(
                         minor: inner.version.minor,
                         validation: validation(inner.version.minor, query.get("fieldValidation")),
                         query,
+                        half_event,
                         body,
                         warnings: Mutex::default(),
                     };
-                    handle(&inner, call).await
+                    handle(inner, call).await
                 }
                 Err(error) => Err(error),
             }
         }
-        route => discovery::answer(&inner, &route, &header(&parts.headers, header::ACCEPT)),
+        route => discovery::answer(inner, &route, &header(&parts.headers, header::ACCEPT)),
     };
     Ok(result.unwrap_or_else(|error| body::error(&error)))
 }

@@ -120,6 +120,7 @@ pub(super) async fn list(inner: &Arc<Inner>, call: &Call) -> Result<Response<Api
     let asked = revision_asked(text)?;
     let matching = call.query.get("resourceVersionMatch");
     let limit = call.query.number::<usize>("limit").filter(|limit| *limit > 0 && text != "0");
+    let limit = limit.map(|limit| inner.faults.page_limit().map_or(limit, |most| limit.min(most.max(1))));
     let continued = call.query.get("continue");
     if !matching.is_empty() && text.is_empty() {
         let cause = Cause::forbidden(

@@ -26,7 +26,7 @@ use super::{
     virtual_::VirtualObjects,
 };
 use crate::{
-    apifault::ApiFaults,
+    apifault::{ApiFaults, Session},
     store::{Resource, Store},
 };
 
@@ -161,6 +161,8 @@ pub(super) fn stamp(time: jiff::Timestamp) -> String {
 pub struct ApiServer {
     pub(super) inner: Arc<Inner>,
     user: Arc<User>,
+    /// What the client was given when it was made; `None` for those whose credentials are not this layer's matter.
+    session: Option<Session>,
 }
 
 impl ApiServer {
@@ -190,7 +192,7 @@ impl ApiServer {
             next_address: 0,
         };
         let inner = Arc::new(Inner {
-            faults: ApiFaults::new(options.clock.clone()),
+            faults: ApiFaults::new(options.clock.clone(), options.seed),
             logs: PodLogs::new(options.clock.clone()),
             clock: options.clock,
             version: options.version,
@@ -202,7 +204,7 @@ impl ApiServer {
             let task = runtime.spawn(housekeeping::run(Arc::downgrade(&inner)));
             *inner.housekeeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
         }
-        let server = Self { inner, user: Arc::new(User::admin()) };
+        let server = Self { inner, user: Arc::new(User::admin()), session: None };
         server.seed_objects();
         server
     }
@@ -243,20 +245,31 @@ impl ApiServer {
         state.kinds.insert(kind.provided());
     }
 
-    /// A client in this process, as the cluster's administrator.
+    /// A client in this process, as the cluster's administrator, with a token and a certificate as they are handed out
+    /// now: those that expire later are no use to it any more.
     pub fn client(&self) -> kube::Client {
-        kube::Client::new(self.clone(), "default")
+        self.clone().admitted()
     }
 
-    /// A client in this process, as another user.
+    /// A client in this process, as another user, with a token and a certificate of its own.
     pub fn client_as(&self, user: &str) -> kube::Client {
+        self.as_user(User::named(user)).admitted()
+    }
+
+    /// A client that is part of the cluster: its credentials are always good.
+    pub(crate) fn client_inside(&self, user: &str) -> kube::Client {
         kube::Client::new(self.as_user(User::named(user)), "default")
+    }
+
+    fn admitted(mut self) -> kube::Client {
+        self.session = Some(self.inner.faults.session());
+        kube::Client::new(self, "default")
     }
 
     /// The same server, seen as another user.
     #[must_use]
     pub fn as_user(&self, user: User) -> Self {
-        Self { inner: Arc::clone(&self.inner), user: Arc::new(user) }
+        Self { inner: Arc::clone(&self.inner), user: Arc::new(user), session: None }
     }
 
     /// Denies something to a user; everything not denied is allowed.
@@ -312,7 +325,7 @@ impl ApiServer {
 
     /// Whom a bearer token stands for is decided by whoever serves; this answers one request as that user.
     pub async fn answer(&self, user: Arc<User>, request: Request<Body>) -> Result<Response<ApiBody>, BoxError> {
-        super::dispatch::answer(Arc::clone(&self.inner), user, request).await
+        super::dispatch::answer(Arc::clone(&self.inner), user, None, request).await
     }
 }
 
@@ -326,6 +339,7 @@ impl tower::Service<Request<Body>> for ApiServer {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        Box::pin(super::dispatch::answer(Arc::clone(&self.inner), Arc::clone(&self.user), request))
+        let (inner, user) = (Arc::clone(&self.inner), Arc::clone(&self.user));
+        Box::pin(super::dispatch::answer(inner, user, self.session, request))
     }
 }

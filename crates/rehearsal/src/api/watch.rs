@@ -19,7 +19,7 @@ use super::{
     version::WatchList,
 };
 use crate::{
-    apifault::{Registration, WatchSignal},
+    apifault::{Registration, WatchSignal, reset},
     store::{
         RevisionError,
         history::{Change, ChangeKind},
@@ -41,6 +41,8 @@ struct Watcher {
     deadline: Timestamp,
     bookmark_at: Option<Timestamp>,
     ended: bool,
+    /// The next event is cut in two, and its second half never arrives.
+    halved: bool,
 }
 
 /// Answers a watch request.
@@ -71,6 +73,7 @@ pub(super) async fn answer(inner: &Arc<Inner>, call: Call) -> Result<Response<Ap
         deadline,
         bookmark_at: bookmarks.then(|| now.checked_add(BOOKMARK_PERIOD).unwrap_or(Timestamp::MAX)),
         ended: false,
+        halved: call.half_event,
         call,
     };
     if asked == 0 || initial {
@@ -127,9 +130,9 @@ async fn next(mut watcher: Watcher) -> Option<(Result<Bytes, BoxError>, Watcher)
                     return None;
                 }
                 watcher.ended = true;
-                let error = std::io::Error::new(std::io::ErrorKind::ConnectionReset, "connection reset by peer");
-                return Some((Err(error.into()), watcher));
+                return Some((Err(reset().into()), watcher));
             }
+            Some(WatchSignal::Half) => watcher.halved |= !watcher.ended,
             Some(WatchSignal::Refused(error)) => {
                 if watcher.ended {
                     return None;
@@ -139,7 +142,14 @@ async fn next(mut watcher: Watcher) -> Option<(Result<Bytes, BoxError>, Watcher)
                 watcher.send("ERROR", &error.to_status());
             }
         }
-        if let Some(line) = watcher.lines.pop_front() {
+        if watcher.halved && watcher.ended {
+            return Some((Err(reset().into()), Watcher { halved: false, lines: VecDeque::new(), ..watcher }));
+        }
+        if let Some(mut line) = watcher.lines.pop_front() {
+            if watcher.halved {
+                line.truncate(line.len() / 2);
+                watcher.ended = true;
+            }
             return Some((Ok(line), watcher));
         }
         if watcher.ended {

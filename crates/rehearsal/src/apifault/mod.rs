@@ -1,123 +1,41 @@
-//! Faults of the API itself: refusals, broken connections, cut and expired watches, restarts.
+//! Faults of the API itself: refusals, broken connections, cut and expired watches, restarts, expired credentials,
+//! changed certificates, clocks that disagree.
+
+mod rule;
+mod session;
 
 use std::{
     collections::BTreeMap,
+    io::{Error, ErrorKind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use rand::{Rng, SeedableRng, rngs::StdRng};
 use toolbox_engine::Clock;
 use toolbox_engine::watch;
 
 use crate::api::ApiError;
 
-/// What goes wrong with a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// 429, with a `Retry-After` of so many seconds.
-    TooManyRequests {
-        /// Seconds.
-        retry_after: u32,
-    },
-    /// A 5xx answer of this code: 500, 502, 503 or 504.
-    Status(u16),
-    /// Nobody listens.
-    ConnectionRefused,
-    /// The connection breaks before an answer.
-    ConnectionReset,
-    /// No answer ever comes.
-    Stalled,
-    /// The answer comes late.
-    Slow(Duration),
-    /// 401.
-    Unauthorized,
-    /// 410: the revision or the continue token asked for is gone.
-    Expired,
-}
-
-/// Which requests a fault meets, and when.
-#[derive(Clone, Debug)]
-pub struct FaultRule {
-    fault: Fault,
-    verbs: Vec<String>,
-    path: String,
-    user: String,
-    skip: u64,
-    times: u64,
-    lasting: Option<Duration>,
-}
-
-impl FaultRule {
-    /// Every request, always.
-    pub fn new(fault: Fault) -> Self {
-        Self {
-            fault,
-            verbs: Vec::new(),
-            path: String::new(),
-            user: String::new(),
-            skip: 0,
-            times: u64::MAX,
-            lasting: None,
-        }
-    }
-
-    /// Only requests of this verb (`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`); may be called again for others.
-    #[must_use]
-    pub fn verb(mut self, verb: &str) -> Self {
-        self.verbs.push(verb.to_owned());
-        self
-    }
-
-    /// Only requests whose path contains this text.
-    #[must_use]
-    pub fn path(mut self, part: &str) -> Self {
-        part.clone_into(&mut self.path);
-        self
-    }
-
-    /// Only requests of this user.
-    #[must_use]
-    pub fn user(mut self, user: &str) -> Self {
-        user.clone_into(&mut self.user);
-        self
-    }
-
-    /// Not the first so many of them.
-    #[must_use]
-    pub fn skip(mut self, requests: u64) -> Self {
-        self.skip = requests;
-        self
-    }
-
-    /// At most so many of them.
-    #[must_use]
-    pub fn times(mut self, requests: u64) -> Self {
-        self.times = requests;
-        self
-    }
-
-    /// Only for so long after the rule is added, in the clock's time.
-    #[must_use]
-    pub fn lasting(mut self, duration: Duration) -> Self {
-        self.lasting = Some(duration);
-        self
-    }
-
-    fn covers(&self, verb: &str, path: &str, user: &str) -> bool {
-        (self.verbs.is_empty() || self.verbs.iter().any(|own| own == verb))
-            && path.contains(&self.path)
-            && (self.user.is_empty() || self.user == user)
-    }
-}
+pub(crate) use self::rule::Asked;
+pub use self::rule::{Fault, FaultRule};
+pub(crate) use self::session::Session;
+use self::{rule::Armed, session::Doors};
 
 /// What becomes of a request that meets a fault.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Slow(Duration),
     Stalled,
-    Broken(std::io::Error),
+    Broken(Error),
     Refused(ApiError),
+    /// The request is done, but its answer is lost.
+    Unanswered,
+    /// Somebody else was faster.
+    Conflict,
+    /// Half of the watch's next event, then the end.
+    HalfEvent,
 }
 
 /// What becomes of a watch.
@@ -127,14 +45,10 @@ pub(crate) enum WatchSignal {
     Cut,
     /// The connection breaks.
     Broken,
+    /// The connection breaks in the middle of the next event.
+    Half,
     /// An error event, then the end.
     Refused(ApiError),
-}
-
-struct Armed {
-    rule: FaultRule,
-    until: Option<Timestamp>,
-    seen: u64,
 }
 
 struct Watch {
@@ -143,10 +57,12 @@ struct Watch {
     signal: watch::Sender<Option<WatchSignal>>,
 }
 
-#[derive(Default)]
 struct State {
     rules: Vec<Armed>,
+    rng: StdRng,
     down_until: Option<Timestamp>,
+    doors: Doors,
+    page_limit: Option<usize>,
     watches: BTreeMap<u64, Watch>,
     next: u64,
     hits: u64,
@@ -157,11 +73,23 @@ struct State {
 pub struct ApiFaults {
     clock: Clock,
     state: Arc<Mutex<State>>,
+    /// Counts restarts, for the requests that hang.
+    restarts: watch::Sender<u64>,
 }
 
 impl ApiFaults {
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, state: Arc::default() }
+    pub(crate) fn new(clock: Clock, seed: u64) -> Self {
+        let state = State {
+            rules: Vec::new(),
+            rng: StdRng::seed_from_u64(seed ^ 0xfa07),
+            down_until: None,
+            doors: Doors::default(),
+            page_limit: None,
+            watches: BTreeMap::new(),
+            next: 0,
+            hits: 0,
+        };
+        Self { clock, state: Arc::new(Mutex::new(state)), restarts: watch::Sender::new(0) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -171,14 +99,15 @@ impl ApiFaults {
     /// Adds a fault. Rules are asked in the order they were added; the first that covers a request decides.
     pub fn add(&self, rule: FaultRule) {
         let until = rule.lasting.map(|lasting| self.after(lasting));
-        self.state().rules.push(Armed { rule, until, seen: 0 });
+        self.state().rules.push(Armed::new(rule, until));
     }
 
-    /// Takes all rules back and ends a restart.
+    /// Takes all rules back and ends a restart. What has expired stays so.
     pub fn clear(&self) {
         let mut state = self.state();
         state.rules.clear();
         state.down_until = None;
+        state.page_limit = None;
     }
 
     /// How many requests and watches met a fault so far.
@@ -191,11 +120,59 @@ impl ApiFaults {
         self.clock.now().checked_add(duration).unwrap_or(Timestamp::MAX)
     }
 
-    /// The server restarts: every watch breaks and connections are refused for so long.
+    /// The server restarts: every watch and every request that hangs breaks, and connections are refused for so long.
     pub fn restart(&self, down: Duration) {
         let until = self.after(down);
         self.state().down_until = Some(until);
         self.signal("", WatchSignal::Broken);
+        self.restarts.send_modify(|count| *count += 1);
+    }
+
+    /// The tokens of all clients in this process expire. `renewable` says whether a client made from now on gets a token
+    /// that is good; otherwise nobody is let in again. Open watches stay, as on real servers.
+    pub fn expire_tokens(&self, renewable: bool) {
+        self.state().doors.expire_tokens(renewable);
+    }
+
+    /// The server shows a certificate of another authority. `renewable` says whether a client made from now on trusts it.
+    /// All connections break.
+    pub fn rotate_certificates(&self, renewable: bool) {
+        self.state().doors.rotate_certificates(renewable);
+        self.signal("", WatchSignal::Broken);
+    }
+
+    /// How far the server's clock is ahead of its clients'. Its certificate is good for a day to either side: those whose
+    /// clock is further off do not trust it.
+    pub fn clients_are_late_by(&self, skew: SignedDuration) {
+        self.state().doors.skew = skew;
+    }
+
+    /// Lists are answered in pages of at most so many objects, whatever the client asks for (if it asks for pages).
+    pub fn limit_pages(&self, objects: Option<usize>) {
+        self.state().page_limit = objects;
+    }
+
+    pub(crate) fn page_limit(&self) -> Option<usize> {
+        self.state().page_limit
+    }
+
+    /// What a new client holds.
+    pub(crate) fn session(&self) -> Session {
+        self.state().doors.given()
+    }
+
+    /// Breaks the connections of the open watches whose path contains this text in the middle of their next event.
+    pub fn halve_events(&self, path: &str) {
+        self.signal(path, WatchSignal::Half);
+    }
+
+    /// Ends when the server restarts.
+    pub(crate) async fn restarted(&self) -> Error {
+        let mut restarts = self.restarts.subscribe();
+        if restarts.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        reset()
     }
 
     /// Ends the open watches whose path contains this text, without an error, as proxies and timeouts do.
@@ -238,31 +215,44 @@ impl ApiFaults {
         Registration { faults: self.clone(), id, receiver }
     }
 
-    pub(crate) fn decide(&self, verb: &str, path: &str, user: &str) -> Option<Outcome> {
+    pub(crate) fn decide(&self, asked: &Asked<'_>, session: Option<Session>) -> Option<Outcome> {
         let now = self.clock.now();
         let mut state = self.state();
         if state.down_until.is_some_and(|until| now < until) {
             state.hits += 1;
             return Some(Outcome::Broken(refused()));
         }
-        for armed in &mut state.rules {
-            if armed.until.is_some_and(|until| now >= until) || !armed.rule.covers(verb, path, user) {
-                continue;
+        if let Some(session) = session {
+            if let Err(error) = state.doors.handshake(session, now) {
+                state.hits += 1;
+                return Some(Outcome::Broken(error));
             }
-            armed.seen += 1;
-            if armed.seen <= armed.rule.skip || armed.seen - armed.rule.skip > armed.rule.times {
-                continue;
+            if !state.doors.knows(session) {
+                state.hits += 1;
+                return Some(Outcome::Refused(ApiError::unauthorized()));
             }
-            let outcome = outcome(&armed.rule.fault);
-            state.hits += 1;
-            return Some(outcome);
         }
-        None
+        let State { rules, rng, .. } = &mut *state;
+        let fault = rules.iter_mut().find_map(|armed| armed.meets(asked, now, rng).cloned())?;
+        tracing::debug!(verb = asked.verb, path = asked.path, user = asked.user, ?fault, "request meets a fault");
+        let is_done = matches!(fault, Fault::Restart { .. }) && rng.random::<bool>();
+        state.hits += 1;
+        drop(state);
+        if let Fault::Restart { down } = fault {
+            self.restart(down);
+            return Some(if is_done { Outcome::Unanswered } else { Outcome::Broken(reset()) });
+        }
+        Some(outcome(&fault))
     }
 }
 
-fn refused() -> std::io::Error {
-    std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused")
+/// The connection breaks.
+pub(crate) fn reset() -> Error {
+    Error::new(ErrorKind::ConnectionReset, "connection reset by peer")
+}
+
+fn refused() -> Error {
+    Error::new(ErrorKind::ConnectionRefused, "connection refused")
 }
 
 fn expired() -> ApiError {
@@ -288,12 +278,10 @@ fn outcome(fault: &Fault) -> Outcome {
         Fault::Unauthorized => ApiError::unauthorized(),
         Fault::Expired => expired(),
         Fault::ConnectionRefused => return Outcome::Broken(refused()),
-        Fault::ConnectionReset => {
-            return Outcome::Broken(std::io::Error::new(
-                std::io::ErrorKind::ConnectionReset,
-                "connection reset by peer",
-            ));
-        }
+        Fault::ConnectionReset | Fault::Restart { .. } => return Outcome::Broken(reset()),
+        Fault::Unanswered => return Outcome::Unanswered,
+        Fault::Conflict => return Outcome::Conflict,
+        Fault::HalfEvent => return Outcome::HalfEvent,
         Fault::Stalled => return Outcome::Stalled,
         Fault::Slow(delay) => return Outcome::Slow(*delay),
     })

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiFault, Scenario, ScenarioError};
+use super::{ApiFault, ApiFaultKind, Scenario, ScenarioError};
 
 macro_rules! faults {
     ($($variant:ident, $name:literal, $text:literal;)*) => {
@@ -51,6 +51,21 @@ faults! {
     ApiRestart, "api-restart", "The API server is away for twenty seconds in the middle of the run.";
     ExpiredWatch, "expired-watch", "Running watches end with 410 Gone in the middle of the run.";
     Throttled, "throttled", "The API server answers 429 for a minute.";
+    ServerErrors, "server-errors", "One request in ten is answered with 503.";
+    ConnectionResets, "connection-resets", "One connection in ten breaks before the request arrives.";
+    AnswersLost, "answers-lost", "Every fourth write is done, but the connection breaks before its answer.";
+    RequestsStall, "requests-stall", "One request in fifty is never answered.";
+    SlowLists, "slow-lists", "Lists take twenty seconds.";
+    HalfEvents, "half-events", "Watches break in the middle of an event for five minutes.";
+    HistoryGone, "history-gone", "Every watch and every continue token is answered with 410 Gone for a minute.";
+    CrashInWrite, "crash-in-write", "The API server restarts in the middle of the fifth write, which may be done or not.";
+    WriteConflicts, "write-conflicts", "Every third write is refused with 409, because somebody else was faster.";
+    TokenExpires, "token-expires", "The token expires in the middle of the run, and there is no other.";
+    TokenRenewed, "token-renewed", "The token expires in the middle of the run; reading the credentials again gives a new one.";
+    CertificateRotated, "certificate-rotated", "The API server gets a certificate of a new authority; reading the configuration again gives trust in it.";
+    CertificateUntrusted, "certificate-untrusted", "The API server gets a certificate of an authority that nobody told us of.";
+    ClockSkew, "clock-skew", "The cluster's clock is seven minutes ahead of this machine's.";
+    ClockWrong, "clock-wrong", "The cluster's clock is three days ahead of this machine's, so that its certificate is not valid yet.";
     StuckFinalizer, "stuck-finalizer", "ClusterPolicies get a finalizer that nobody removes.";
 }
 
@@ -204,13 +219,41 @@ impl Fault {
                 "cuda-validation".clone_into(&mut scenario.quirks.validator_failure);
                 only(scenario, "validatorFailure", on);
             }
-            Self::ApiRestart => scenario.api_faults.push(ApiFault::Restart { at: 200.0, lasts: 20.0 }),
-            Self::ExpiredWatch => scenario.api_faults.push(ApiFault::ExpiredWatch { at: 200.0 }),
-            Self::Throttled => {
-                scenario.api_faults.push(ApiFault::Throttled { at: 0.0, lasts: 60.0, retry_after: 5 });
-            }
             Self::StuckFinalizer => "clusterpolicies".clone_into(&mut scenario.quirks.stuck_finalizer),
+            _ => scenario.api_faults.extend(self.of_the_api()),
         }
+    }
+
+    /// The fault of the API that this is, if it is one.
+    fn of_the_api(self) -> Option<ApiFault> {
+        use ApiFaultKind as Kind;
+        // Every main job is still going on then.
+        const MIDDLE: f64 = 200.0;
+        let writes = || ["create", "update", "patch", "delete"].map(str::to_owned).to_vec();
+        let new = ApiFault::new;
+        Some(match self {
+            Self::ApiRestart => new(Kind::Restart).at(MIDDLE).lasting(20.0),
+            Self::ExpiredWatch => new(Kind::ExpiredWatch).at(MIDDLE),
+            Self::Throttled => ApiFault { retry_after: Some(5), ..new(Kind::Throttled).lasting(60.0) },
+            Self::ServerErrors => ApiFault { code: Some(503), rate: Some(0.1), ..new(Kind::ServerError) },
+            Self::ConnectionResets => ApiFault { rate: Some(0.1), ..new(Kind::Reset) },
+            Self::AnswersLost => ApiFault { every: Some(4), verbs: writes(), ..new(Kind::Unanswered) },
+            Self::RequestsStall => ApiFault { rate: Some(0.02), ..new(Kind::Stalled) },
+            Self::SlowLists => ApiFault { seconds: Some(20.0), verbs: vec!["list".to_owned()], ..new(Kind::Slow) },
+            Self::HalfEvents => new(Kind::HalfEvent).lasting(300.0),
+            Self::HistoryGone => new(Kind::Gone).at(MIDDLE).lasting(60.0),
+            Self::CrashInWrite => {
+                ApiFault { verbs: writes(), skip: 4, times: Some(1), ..new(Kind::Restart).lasting(20.0) }
+            }
+            Self::WriteConflicts => ApiFault { every: Some(3), ..new(Kind::Conflict) },
+            Self::TokenExpires => new(Kind::ExpiredToken).at(MIDDLE),
+            Self::TokenRenewed => ApiFault { renewable: true, ..new(Kind::ExpiredToken).at(MIDDLE) },
+            Self::CertificateRotated => ApiFault { renewable: true, ..new(Kind::RotatedCertificate).at(MIDDLE) },
+            Self::CertificateUntrusted => new(Kind::RotatedCertificate).at(MIDDLE),
+            Self::ClockSkew => ApiFault { seconds: Some(420.0), ..new(Kind::ClockSkew) },
+            Self::ClockWrong => ApiFault { seconds: Some(3.0 * 86_400.0), ..new(Kind::ClockSkew) },
+            _ => return None,
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Scenarios: what a simulated cluster is like, how long its causes take and what goes wrong in it.
 
+mod api_fault;
 mod check;
 mod dist;
 mod error;
@@ -12,14 +13,14 @@ mod recorded;
 mod timings;
 mod yaml;
 
+pub use api_fault::{ApiFault, ApiFaultKind};
 pub use check::Needs;
 pub use dist::{Dice, Dist, Spread};
 pub use error::ScenarioError;
 pub use expect::{Bounds, Ending, Expect};
 pub use fault::{Fault, Target, list as faults};
 pub use model::{
-    ApiFault, Bundle, Catalog, FixedNode, Image, InstanceType, MachineSet, OwnedCrd, Package, Platform, Quirks,
-    Scenario,
+    Bundle, Catalog, FixedNode, Image, InstanceType, MachineSet, OwnedCrd, Package, Platform, Quirks, Scenario,
 };
 pub use planned::PlannedFault;
 pub use recorded::{Change, Recorded, Recording};

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Dist, Expect, PlannedFault, Recording, Timings};
+use super::{ApiFault, Dist, Expect, PlannedFault, Recording, Timings};
 
 /// A whole simulated cluster, before anything has happened to it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -258,34 +258,4 @@ impl Quirks {
     pub(crate) fn concerns(&self, quirk: &str, names: [&str; 3]) -> bool {
         self.only.get(quirk).is_none_or(|only| only.iter().any(|one| names.contains(&one.as_str())))
     }
-}
-
-/// Something that goes wrong at the API server.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", deny_unknown_fields, rename_all = "camelCase")]
-pub enum ApiFault {
-    /// The server is away for a while.
-    #[serde(rename_all = "camelCase")]
-    Restart {
-        /// Seconds after the start.
-        at: f64,
-        /// How long it is away, in seconds.
-        lasts: f64,
-    },
-    /// Running watches end with 410, and lists must start again.
-    #[serde(rename_all = "camelCase")]
-    ExpiredWatch {
-        /// Seconds after the start.
-        at: f64,
-    },
-    /// Requests are refused with 429 for a while.
-    #[serde(rename_all = "camelCase")]
-    Throttled {
-        /// Seconds after the start.
-        at: f64,
-        /// How long, in seconds.
-        lasts: f64,
-        /// Value of the Retry-After header, in seconds.
-        retry_after: u32,
-    },
 }

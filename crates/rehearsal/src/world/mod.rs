@@ -56,11 +56,14 @@ impl World {
     pub async fn start(scenario: Scenario, seed: u64, clock: Clock) -> Result<Self, WorldError> {
         let version: KubeVersion = scenario.kubernetes.parse().map_err(|reason| WorldError::Version { reason })?;
         let openshift = !scenario.openshift.is_empty();
+        // Everything that belongs to the cluster lives by the cluster's own clock.
+        let clock = clock.ahead_by(faults::skew(&scenario));
         let api = ApiServer::new(ApiOptions { clock: clock.clone(), seed, version, openshift });
         let scenario = Arc::new(scenario);
         let live = Live::new(scenario.clone());
         let hands_off = HandsOff::default();
-        let context = Context { client: api.client_as(USER), clock, scenario, live, hands_off, dice: Dice::new(seed) };
+        let context =
+            Context { client: api.client_inside(USER), clock, scenario, live, hands_off, dice: Dice::new(seed) };
         let packages = PackageManifests::default();
         seed::seed(&api, &context, &packages).await?;
         let mut player = context.scenario.recorded.clone().map(|recording| Player::new(&context, recording));

@@ -6,6 +6,7 @@ mod apply;
 mod common;
 mod crd;
 mod discovery;
+mod faults;
 mod gc;
 mod objects;
 mod pods;

@@ -8,7 +8,7 @@ use super::{Checked, Objection, field, known};
 use crate::api::KubeVersion;
 use crate::scenario::model::NODE_QUIRKS;
 use crate::scenario::yaml::Path;
-use crate::scenario::{PlannedFault, Scenario, Target};
+use crate::scenario::{Fault, PlannedFault, Scenario, Target};
 
 pub(super) fn versions(scenario: &Scenario) -> Checked {
     let path = field("kubernetes");
@@ -68,7 +68,20 @@ pub(super) fn faults(scenario: &Scenario) -> Checked {
                 "an empty text is part of every reason: say a step or a reason",
             ));
         }
+        // A clock is wrong from the start: it cannot jump in the middle of what is measured with it.
+        if !fault.is_from_start() && matches!(fault.name, Fault::ClockSkew | Fault::ClockWrong) {
+            let key = if fault.at.is_some() { "at" } else { "when" };
+            return Err(Objection::new(
+                path.key(key),
+                format!("`{}` is there from the start or not at all", fault.name),
+            ));
+        }
         object(scenario, &path.key("on"), fault)?;
+    }
+    for (n, fault) in scenario.api_faults.iter().enumerate() {
+        if let Some((key, text)) = fault.nonsense() {
+            return Err(Objection::new(field("apiFaults").place(n).key(key), text));
+        }
     }
     Ok(())
 }
