@@ -87,6 +87,22 @@ impl Cluster {
         Self::with_transport(client, None, info, clock, patience)
     }
 
+    /// The same with a way to have a client with newer credentials, which is taken when the server refuses those at
+    /// hand or shows a certificate that they do not trust.
+    pub fn from_clients(
+        make: impl Fn() -> kube::Client + Send + Sync + 'static,
+        info: ClusterInfo,
+        clock: Clock,
+        patience: Patience,
+    ) -> Self {
+        let client = make();
+        let reload: Reload = Box::new(move || {
+            let client = make();
+            Box::pin(async move { Ok(client) })
+        });
+        Self::with_transport(client, Some(reload), info, clock, patience)
+    }
+
     pub(crate) fn with_transport(
         client: kube::Client,
         reload: Option<Reload>,
@@ -129,6 +145,12 @@ impl Cluster {
     /// The clock that this cluster lives by.
     pub fn clock(&self) -> &Clock {
         &self.shared.transport.clock
+    }
+
+    /// The present moment by the cluster's clock, as its answers tell it: what stamps of the cluster, and of other
+    /// machines that use it, are compared with. Durations of our own are measured with [`Self::clock`].
+    pub fn now(&self) -> jiff::Timestamp {
+        self.shared.transport.now()
     }
 
     /// Requests made and events received so far.

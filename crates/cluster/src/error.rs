@@ -122,6 +122,14 @@ pub enum ClusterError {
         /// What is wrong with it.
         message: String,
     },
+    /// The server's certificate is not valid yet, or not any more, by this machine's clock.
+    #[error("the certificate of {server} is not valid at this machine's time: {message}")]
+    OutOfDate {
+        /// URL of the API server.
+        server: String,
+        /// Which of both, and since or until when.
+        message: String,
+    },
     /// The version or the continuation asked for is too old.
     #[error("the version asked for is no longer kept: {message}")]
     Expired {
@@ -211,6 +219,7 @@ impl ClusterError {
                 | ClusterError::Throttled { .. }
                 | ClusterError::Unauthorized { .. }
                 | ClusterError::Certificate { .. }
+                | ClusterError::OutOfDate { .. }
                 | ClusterError::Forbidden { .. }
         )
     }
@@ -230,7 +239,8 @@ impl ClusterError {
             ClusterError::Unreachable { server, .. }
             | ClusterError::Throttled { server, .. }
             | ClusterError::Unauthorized { server, .. }
-            | ClusterError::Certificate { server, .. } => ObjectRef::thing("server", server),
+            | ClusterError::Certificate { server, .. }
+            | ClusterError::OutOfDate { server, .. } => ObjectRef::thing("server", server),
         }
     }
 }
@@ -249,6 +259,7 @@ impl Cause for ClusterError {
             ClusterError::Throttled { .. } => "api-throttled",
             ClusterError::Unauthorized { .. } => "not-authenticated",
             ClusterError::Certificate { .. } => "certificate-not-trusted",
+            ClusterError::OutOfDate { .. } => "certificate-out-of-date",
             ClusterError::Expired { .. } => "version-expired",
             ClusterError::Other { .. } => "api-error",
         }
@@ -295,6 +306,9 @@ impl Cause for ClusterError {
             ClusterError::Certificate { .. } => {
                 "put the certificate of the authority that signed it into the kubeconfig's certificate-authority-data; the server's own certificate alone is not enough".to_owned()
             }
+            ClusterError::OutOfDate { .. } => {
+                "check this machine's clock (date -u); if it is right, the cluster's certificate has to be renewed".to_owned()
+            }
             ClusterError::Expired { .. } => "run the command again".to_owned(),
             ClusterError::Other { .. } => "see the API server's answer above".to_owned(),
         }
@@ -309,7 +323,8 @@ impl Cause for ClusterError {
             | ClusterError::Conflict { .. }
             | ClusterError::Invalid { .. }
             | ClusterError::Unauthorized { .. }
-            | ClusterError::Certificate { .. } => FailureVerdict::Configuration,
+            | ClusterError::Certificate { .. }
+            | ClusterError::OutOfDate { .. } => FailureVerdict::Configuration,
             ClusterError::Terminating { .. }
             | ClusterError::Unreachable { .. }
             | ClusterError::Throttled { .. }
@@ -324,7 +339,8 @@ impl Cause for ClusterError {
             | ClusterError::Unreachable { .. }
             | ClusterError::Throttled { .. }
             | ClusterError::Unauthorized { .. }
-            | ClusterError::Certificate { .. } => Exit::Access,
+            | ClusterError::Certificate { .. }
+            | ClusterError::OutOfDate { .. } => Exit::Access,
             ClusterError::Invalid { .. } => Exit::Configuration,
             ClusterError::NotServed { .. }
             | ClusterError::NotFound { .. }

@@ -10,9 +10,6 @@ use crate::transport::{Call, Failure, Transport};
 
 /// How many objects are asked for at once.
 const PAGE: u32 = 500;
-/// How often a list whose continuation expires is begun again.
-const RESTARTS: u32 = 5;
-
 #[derive(Deserialize)]
 struct Page {
     #[serde(default)]
@@ -32,30 +29,33 @@ fn null_is_empty<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Value>
     Ok(Option::<Vec<Value>>::deserialize(from)?.unwrap_or_default())
 }
 
-fn page(query: &Query, from: Option<&str>) -> Call {
+fn page(query: &Query, in_pages: bool, from: Option<&str>) -> Call {
     let mut parameters = query.selectors();
-    parameters.push(("limit", PAGE.to_string()));
+    if in_pages {
+        parameters.push(("limit", PAGE.to_string()));
+    }
     if let Some(from) = from {
         parameters.push(("continue", from.to_owned()));
     }
     Call::read("list", with_parameters(&query.path(), &parameters), query.object())
 }
 
-/// All pages: the items, and the version they are of. A continuation that has expired starts from the first page again.
+/// All pages: the items, and the version they are of. When a continuation has expired, all is asked for at once: a server
+/// that forgets so fast would forget the next one as well.
 async fn pages<E, F: Future<Output = Result<Bytes, E>>>(
     query: &Query,
     ask: impl Fn(Call) -> F,
     expired: fn(&E) -> bool,
     garbage: impl Fn(String) -> E,
 ) -> Result<(Vec<Value>, String), E> {
-    let mut restarts = 0;
+    let mut in_pages = true;
     let mut items = Vec::new();
     let mut from: Option<String> = None;
     loop {
-        let body = match ask(page(query, from.as_deref())).await {
+        let body = match ask(page(query, in_pages, from.as_deref())).await {
             Ok(body) => body,
-            Err(error) if from.is_some() && expired(&error) && restarts < RESTARTS => {
-                restarts += 1;
+            Err(error) if from.is_some() && in_pages && expired(&error) => {
+                in_pages = false;
                 items.clear();
                 from = None;
                 continue;

@@ -12,12 +12,16 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, header};
 use http_body_util::BodyExt as _;
-use jiff::Timestamp;
-use kube::client::{AuthError, Body};
+use jiff::{SignedDuration, Timestamp};
+use kube::client::Body;
 use toolbox_engine::{Clock, ObjectRef};
 
 use crate::error::ClusterError;
-use crate::undeclared;
+
+mod failure;
+
+pub(crate) use self::failure::{Failure, root};
+use self::failure::{is_refused, lost};
 
 /// API requests made and watch events received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +46,12 @@ impl Default for Patience {
         Self { budget: Duration::from_secs(120), attempt: Duration::from_secs(60) }
     }
 }
+
+/// A repeated attempt has at least so long.
+const SHORTEST_ATTEMPT: Duration = Duration::from_secs(10);
+
+/// How far two clocks may be apart and still be said to agree: dates have whole seconds, and answers take their time.
+const CLOCKS_AGREE: SignedDuration = SignedDuration::from_secs(5);
 
 /// How long 500s are believed to be passing: webhooks whose pods are just starting, storage that changes its leader.
 const INTERNAL_ERRORS_PASS: Duration = Duration::from_secs(30);
@@ -97,61 +107,6 @@ pub(crate) struct Reply {
     pub warnings: Vec<String>,
 }
 
-/// One attempt that failed.
-#[derive(Clone, Debug)]
-pub(crate) enum Failure {
-    /// No answer: refused, reset, cut, too slow.
-    Lost(String),
-    /// The server's certificate is not trusted.
-    Certificate(String),
-    /// The credentials could not be had: plugin, token file.
-    Credentials(String),
-    /// An answer that says no.
-    Said { code: u16, body: Bytes, retry_after: Option<Duration> },
-}
-
-impl Failure {
-    /// Whether the same request may do better in a moment.
-    pub(crate) fn is_passing(&self) -> bool {
-        match self {
-            Failure::Lost(_) => true,
-            // Servers of some versions say this with 500.
-            Failure::Said { code: 500, body, .. } if undeclared::is_about(&String::from_utf8_lossy(body)) => false,
-            Failure::Said { code, .. } => matches!(code, 408 | 429 | 500 | 502 | 503 | 504),
-            Failure::Certificate(_) | Failure::Credentials(_) => false,
-        }
-    }
-
-    /// The pause before the next attempt: what the server asks for, but neither none at all (a server that says so would
-    /// be asked without end) nor more than `most`; otherwise our own schedule.
-    pub(crate) fn wait(&self, attempts: u32, most: Duration) -> Duration {
-        match self {
-            Failure::Said { retry_after: Some(asked), .. } => (*asked).max(pause(1)).min(most),
-            _ => pause(attempts).min(most),
-        }
-    }
-
-    /// Whether the server has certainly not done anything.
-    fn is_untouched(&self) -> bool {
-        matches!(self, Failure::Said { code: 429, .. })
-    }
-
-    pub(crate) fn describe(&self) -> String {
-        match self {
-            Failure::Lost(text) | Failure::Certificate(text) | Failure::Credentials(text) => text.clone(),
-            Failure::Said { code, body, .. } => {
-                let object = ObjectRef::thing("server", "");
-                match ClusterError::of_answer(*code, body, "get", &object) {
-                    ClusterError::Other { message, .. } if !message.is_empty() => {
-                        format!("it answers {code}: {message}")
-                    }
-                    _ => format!("it answers {code}"),
-                }
-            }
-        }
-    }
-}
-
 pub(crate) struct Transport {
     client: Mutex<(u64, kube::Client)>,
     reload: Option<Reload>,
@@ -159,6 +114,8 @@ pub(crate) struct Transport {
     pub(crate) clock: Clock,
     pub(crate) patience: Patience,
     traffic: Mutex<Traffic>,
+    /// How far the server's clock is ahead of ours.
+    skew: Mutex<SignedDuration>,
     server: String,
     user: Option<String>,
 }
@@ -183,9 +140,27 @@ impl Transport {
             clock,
             patience,
             traffic: Mutex::default(),
+            skew: Mutex::default(),
             server,
             user,
         })
+    }
+
+    /// The present moment by the server's clock, as far as its answers told.
+    pub(crate) fn now(&self) -> Timestamp {
+        let now = self.clock.now();
+        now.checked_add(*lock(&self.skew)).unwrap_or(now)
+    }
+
+    fn heed_date(&self, headers: &http::HeaderMap) {
+        let date = headers.get(header::DATE).and_then(|value| value.to_str().ok());
+        let date = date.and_then(|date| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date).ok());
+        let Some(date) = date else { return };
+        let ahead = date.duration_since(self.clock.now());
+        let mut skew = lock(&self.skew);
+        if (ahead - *skew).abs() > CLOCKS_AGREE {
+            *skew = ahead;
+        }
     }
 
     pub(crate) fn traffic(&self) -> Traffic {
@@ -199,10 +174,18 @@ impl Transport {
     /// Sends until there is an answer that means something, or the budget is used up.
     pub(crate) async fn call(&self, call: &Call) -> Result<Answer, ClusterError> {
         let mut attempts = 0;
+        let began = self.clock.now();
         let mut since = None;
         loop {
             attempts += 1;
-            let failure = match self.once(call).await {
+            // However it fails, the whole ends soon after its budget: steps count on hearing why before their own time is
+            // over. A server that hangs gets a few attempts all the same, each shorter than the one before.
+            let spent = self.clock.now().duration_since(began).unsigned_abs();
+            let limit = match attempts {
+                1 => self.patience.attempt,
+                _ => (self.patience.budget.saturating_sub(spent) / 2).max(SHORTEST_ATTEMPT).min(self.patience.attempt),
+            };
+            let failure = match self.once_within(call, limit).await {
                 Ok(reply) => {
                     return Ok(Answer { status: reply.status, body: reply.body, attempts, warnings: reply.warnings });
                 }
@@ -210,12 +193,12 @@ impl Transport {
             };
             let now = self.clock.now();
             let since = *since.get_or_insert(now);
-            let spent = now.duration_since(since).unsigned_abs();
             let wait = failure.wait(attempts, self.patience.budget);
-            let budget = match &failure {
-                Failure::Said { code: 500, .. } => INTERNAL_ERRORS_PASS.min(self.patience.budget),
-                _ => self.patience.budget,
+            let (from, budget) = match &failure {
+                Failure::Said { code: 500, .. } => (since, INTERNAL_ERRORS_PASS.min(self.patience.budget)),
+                _ => (began, self.patience.budget),
             };
+            let spent = now.duration_since(from).unsigned_abs();
             let again = failure.is_passing() && (call.repeatable || failure.is_untouched());
             if !again || spent + wait > budget {
                 return Err(self.give_up(&failure, since, call.verb, &call.object));
@@ -236,6 +219,7 @@ impl Transport {
         let server = self.server.clone();
         match failure {
             Failure::Certificate(message) => ClusterError::Certificate { server, message: message.clone() },
+            Failure::OutOfDate(message) => ClusterError::OutOfDate { server, message: message.clone() },
             Failure::Credentials(message) => {
                 ClusterError::Unauthorized { server, user: self.user.clone(), message: message.clone() }
             }
@@ -257,6 +241,10 @@ impl Transport {
 
     /// One attempt, answer read to its end, within the time of an attempt.
     pub(crate) async fn once(&self, call: &Call) -> Result<Reply, Failure> {
+        self.once_within(call, self.patience.attempt).await
+    }
+
+    async fn once_within(&self, call: &Call, limit: Duration) -> Result<Reply, Failure> {
         let attempt = async {
             let response = self.send(call).await?;
             let status = response.status().as_u16();
@@ -266,16 +254,19 @@ impl Transport {
             let body = body.map_err(|error| Failure::Lost(root(&error)))?;
             Ok(Reply { status, body: body.to_bytes(), warnings })
         };
-        self.limited(attempt).await
+        self.limited(attempt, limit).await
     }
 
     /// One attempt whose answer is read as it comes.
     pub(crate) async fn open(&self, call: &Call) -> Result<Response<Body>, Failure> {
-        self.limited(self.send(call)).await
+        self.limited(self.send(call), self.patience.attempt).await
     }
 
-    async fn limited<T>(&self, attempt: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        let limit = self.patience.attempt;
+    async fn limited<T>(
+        &self,
+        attempt: impl Future<Output = Result<T, Failure>>,
+        limit: Duration,
+    ) -> Result<T, Failure> {
         tokio::select! {
             biased;
             done = attempt => done,
@@ -283,7 +274,8 @@ impl Transport {
         }
     }
 
-    /// Sends once; credentials that are refused are read again and tried once more.
+    /// Sends once; credentials that are refused are read again and tried once more. So is a certificate that is not
+    /// trusted: a cluster's authority may change, and the configuration with it.
     async fn send(&self, call: &Call) -> Result<Response<Body>, Failure> {
         let (age, client) = lock(&self.client).clone();
         match self.send_with(&client, call).await {
@@ -332,6 +324,7 @@ impl Transport {
             .body(Body::from(call.body.clone()))
             .map_err(|error| Failure::Lost(format!("cannot be asked for: {error}")))?;
         let response = client.send(request).await.map_err(|error| lost(&error))?;
+        self.heed_date(response.headers());
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -352,34 +345,6 @@ impl Transport {
 fn warning(header: &str) -> Option<String> {
     let text = header.split_once('"')?.1.strip_suffix('"')?;
     Some(text.replace("\\\"", "\""))
-}
-
-fn is_refused(failure: &Failure) -> bool {
-    matches!(failure, Failure::Said { code: 401, .. } | Failure::Credentials(_))
-}
-
-/// The causes of an error, outermost first.
-fn chain<'a>(
-    error: &'a (dyn std::error::Error + 'static),
-) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
-    // A source that points at itself must not hang us.
-    std::iter::successors(Some(error), |error| error.source()).take(16)
-}
-
-/// What lies at the bottom of an error.
-pub(crate) fn root(error: &(dyn std::error::Error + 'static)) -> String {
-    chain(error).last().map(ToString::to_string).unwrap_or_default()
-}
-
-fn lost(error: &kube::Error) -> Failure {
-    if let Some(credentials) = chain(error).find_map(|error| error.downcast_ref::<AuthError>()) {
-        return Failure::Credentials(crate::connect::credentials_trouble(credentials, None));
-    }
-    let root = root(error);
-    if chain(error).any(|error| error.to_string().contains("invalid peer certificate")) {
-        return Failure::Certificate(root);
-    }
-    Failure::Lost(root)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use toolbox_cluster::{Cluster, ClusterInfo, Object, Query};
+use toolbox_cluster::{Cluster, ClusterInfo, Object, Patience, Query};
 use toolbox_engine::event::{Ended, Event, Reporter, Stamped};
 use toolbox_engine::journal::{Entry, Records};
 use toolbox_engine::plan::{Kind, Outcome, Preview, RunOptions, preview, run};
@@ -167,7 +167,8 @@ fn connect(world: &World, clock: &Clock) -> Cluster {
         version: "v1.24.17".to_owned(),
         ..ClusterInfo::default()
     };
-    Cluster::from_client(world.client(), info, clock.clone())
+    let api = world.api().clone();
+    Cluster::from_clients(move || api.client(), info, clock.clone(), Patience::default())
 }
 
 /// An object's key and what it is meant to be.

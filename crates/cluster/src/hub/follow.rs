@@ -94,7 +94,7 @@ fn trouble(feed: &Feed, failure: &Failure, refused_since: &mut Option<Timestamp>
     let may_pass = match failure {
         Failure::Said { code, .. } => matches!(code, 401 | 403 | 410),
         Failure::Credentials(_) => true,
-        Failure::Lost(_) | Failure::Certificate(_) => false,
+        Failure::Lost(_) | Failure::Certificate(_) | Failure::OutOfDate(_) => false,
     };
     if may_pass && lasted < REFUSALS_PASS {
         feed.away(failure);

@@ -5,11 +5,12 @@ use serde_json::json;
 use toolbox_engine::plan::Kind;
 use toolbox_engine::{ObjectRef, StepCx, Why};
 
-use super::{call, named};
+use super::{RACES, call, named};
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
 use crate::object::Object;
 use crate::query::path;
+use crate::transport::pause;
 
 impl Cluster {
     /// Asks for the deletion of an object, and of what it owns; does not wait for it to be gone. When the reference
@@ -20,12 +21,27 @@ impl Cluster {
             Err(error) if error.is_not_served() => return Ok(false),
             Err(error) => return Err(error.into()),
         };
+        let mut lost_races = 0;
+        loop {
+            match self.delete_once(cx, &kind, target).await {
+                Err(ClusterError::Conflict { .. }) if lost_races < RACES => {
+                    lost_races += 1;
+                    self.clock().sleep(pause(lost_races)).await;
+                }
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// A conflict may be about the uid, when another object has the name by now, or about any other change; a new look
+    /// tells which.
+    async fn delete_once(&self, cx: &StepCx, kind: &Kind, target: &ObjectRef) -> Result<bool, ClusterError> {
         let namespace = target.namespace.as_deref();
-        let found = match self.get(&kind, namespace, &target.name).await {
+        let found = match self.get(kind, namespace, &target.name).await {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(false),
             Err(error) if error.is_not_served() => return Ok(false),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         if target.uid.as_deref().is_some_and(|uid| uid != found.uid()) {
             return Ok(false);
@@ -41,19 +57,19 @@ impl Cluster {
             "preconditions": {"uid": found.uid()},
         });
         let request =
-            call("delete", Method::DELETE, path(&kind, namespace, &target.name), "application/json", &body, &object);
+            call("delete", Method::DELETE, path(kind, namespace, &target.name), "application/json", &body, &object);
         match self.shared.transport.call(&request).await {
             Ok(_) => {
                 cx.deleted(&object);
                 Ok(true)
             }
-            Err(conflict @ ClusterError::Conflict { .. }) => self.deleted_already(cx, &kind, &object, conflict).await,
+            Err(conflict @ ClusterError::Conflict { .. }) => self.deleted_already(cx, kind, &object, conflict).await,
             // Gone between our look and now, by an earlier attempt of ours or by somebody else.
             Err(error) if error.is_absent() => {
                 cx.deleted(&object);
                 Ok(true)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 
@@ -65,7 +81,7 @@ impl Cluster {
         kind: &Kind,
         object: &ObjectRef,
         conflict: ClusterError,
-    ) -> Result<bool, Why> {
+    ) -> Result<bool, ClusterError> {
         let same = |found: &Object| object.uid.as_deref().is_none_or(|uid| uid == found.uid());
         match self.get(kind, object.namespace.as_deref(), &object.name).await?.filter(same) {
             None => Ok(false),
@@ -73,7 +89,7 @@ impl Cluster {
                 cx.deleted(object);
                 Ok(true)
             }
-            Some(_) => Err(conflict.into()),
+            Some(_) => Err(conflict),
         }
     }
 }

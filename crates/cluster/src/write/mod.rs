@@ -36,6 +36,9 @@ const REQUEST: &str = "tbx/request";
 /// How long a kind that has just been defined may stay unknown to the server.
 const DEFINITIONS_SETTLE: Duration = Duration::from_secs(30);
 
+/// How often a change is tried again that somebody else's change overtook.
+const RACES: u32 = 8;
+
 /// What a change did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -183,7 +186,17 @@ impl Cluster {
     }
 
     async fn send(&self, cx: &StepCx, call: &Call) -> Result<(Object, Answer), ClusterError> {
-        let answer = self.shared.transport.call(call).await?;
+        let mut lost_races = 0;
+        let answer = loop {
+            match self.shared.transport.call(call).await {
+                // Nothing of ours asks for a certain version, so the same request is as good as it was.
+                Err(ClusterError::Conflict { fields, .. }) if fields.is_empty() && lost_races < RACES => {
+                    lost_races += 1;
+                    self.clock().sleep(pause(lost_races)).await;
+                }
+                answer => break answer?,
+            }
+        };
         for warning in &answer.warnings {
             cx.note(format!("{}: {warning}", named(&call.object)));
         }

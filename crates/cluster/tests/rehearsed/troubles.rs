@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use toolbox_cluster::{ClusterError, Query, conditions, kinds};
+use jiff::SignedDuration;
+use toolbox_cluster::{Cluster, ClusterError, ClusterInfo, Patience, Query, conditions, kinds};
 use toolbox_engine::{Exit, ObjectRef, StepCx, Verdict, Why};
 use toolbox_rehearsal::{Fault, FaultRule};
 
@@ -72,6 +73,26 @@ const TROUBLES: &[Trouble] = &[
         },
         2.0,
     ),
+    (
+        "half an event",
+        |stage| {
+            stage.api.faults().halve_events("");
+            stage.fault(FaultRule::new(Fault::HalfEvent).times(3));
+        },
+        2.0,
+    ),
+    (
+        "a storm of 410",
+        |stage| {
+            stage.api.faults().limit_pages(Some(1));
+            let lasts = Duration::from_secs(60);
+            stage.fault(FaultRule::new(Fault::Expired).verb("watch").lasting(lasts));
+            stage.fault(FaultRule::new(Fault::Expired).verb("list").query("continue=").lasting(lasts));
+            stage.api.faults().expire_watches("");
+        },
+        6.0,
+    ),
+    ("restart", |stage| stage.api.faults().restart(Duration::from_secs(0)), 1.0),
 ];
 
 #[tokio::test(start_paused = true)]
@@ -79,6 +100,7 @@ async fn a_change_during_any_trouble_is_seen_soon_after() {
     for (name, begin, late) in TROUBLES {
         let stage = Stage::new();
         stage.make_map("a", "before").await;
+        stage.make_map("b", "other").await;
         let wait = stage.step(|cx, cluster| async move { until_map(&cx, &cluster, "a", "after").await });
         let happen = async {
             stage.sleep(10).await;
@@ -197,4 +219,56 @@ async fn a_single_request_has_a_budget() {
     assert_eq!(Why::from(error).exit, Exit::Access);
     let spent = stage.clock.elapsed().saturating_sub(started).as_secs();
     assert!((110..=120).contains(&spent), "{spent}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_is_named_soon_after_the_budget() {
+    let stage = Stage::new();
+    stage.fault(FaultRule::new(Fault::Stalled));
+    let error = stage.cluster.get(&kinds::NODE, None, "x").await.unwrap_err();
+    assert!(matches!(&error, ClusterError::Unreachable { last, .. } if last.contains("no answer")), "{error}");
+    assert!(stage.cluster.traffic().requests["get"] >= 3, "{:?}", stage.cluster.traffic());
+    assert!(stage.clock.elapsed() <= Duration::from_secs(131), "{:?}", stage.clock.elapsed());
+}
+
+/// A cluster whose credentials and trust can be had anew.
+fn renewable(stage: &Stage) -> Cluster {
+    let api = stage.api.clone();
+    let info = ClusterInfo { user: Some("tbx".to_owned()), ..ClusterInfo::default() };
+    Cluster::from_clients(move || api.client_as("tbx"), info, stage.clock.clone(), Patience::default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_authority_is_looked_for_in_the_configuration() {
+    let stage = Stage::new();
+    let cluster = renewable(&stage);
+    cluster.list(&Query::all(&kinds::NODE)).await.unwrap();
+    stage.api.faults().rotate_certificates(true);
+    cluster.list(&Query::all(&kinds::NODE)).await.unwrap();
+    stage.api.faults().rotate_certificates(false);
+    let error = cluster.list(&Query::all(&kinds::NODE)).await.unwrap_err();
+    assert!(matches!(&error, ClusterError::Certificate { .. }), "{error}");
+    assert_eq!(stage.clock.elapsed(), Duration::ZERO, "no time is lost with what does not pass");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_days_off_is_named_and_one_that_is_minutes_off_is_allowed_for() {
+    let stage = Stage::new();
+    for days in [3, -3] {
+        stage.api.faults().clients_are_late_by(SignedDuration::from_hours(24 * days));
+        let error = stage.cluster.get(&kinds::NODE, None, "x").await.unwrap_err();
+        assert!(matches!(&error, ClusterError::OutOfDate { .. }), "{error}");
+        let why = Why::from(error);
+        assert_eq!((why.exit, &*why.code), (Exit::Access, "certificate-out-of-date"));
+        assert!(why.next.contains("clock"), "{}", why.next);
+    }
+    stage.api.faults().clients_are_late_by(SignedDuration::ZERO);
+    for minutes in [7, -7, 0] {
+        let clock = stage.clock.ahead_by(SignedDuration::from_mins(minutes));
+        let cluster = Cluster::from_client(stage.api.client_as("tbx"), ClusterInfo::default(), clock.clone());
+        assert_eq!(cluster.now(), clock.now(), "nothing is known yet");
+        cluster.list(&Query::all(&kinds::NODE)).await.unwrap();
+        let off = cluster.now().duration_since(stage.clock.now()).abs();
+        assert!(off <= SignedDuration::from_secs(1), "{minutes}: {off}");
+    }
 }

@@ -122,6 +122,9 @@ async fn writes_survive_the_troubles_of_the_api() {
         Fault::Status(503),
         Fault::Status(500),
         Fault::TooManyRequests { retry_after: 3 },
+        Fault::Unanswered,
+        Fault::Conflict,
+        Fault::Restart { down: Duration::from_secs(10) },
     ];
     for fault in faults {
         let stage = Stage::new();

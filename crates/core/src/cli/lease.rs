@@ -151,9 +151,10 @@ fn object() -> ObjectRef {
 
 /// Asks for the lease. `force` takes it from whoever has it.
 pub(crate) async fn ask(cluster: &Cluster, holder: Holder, force: bool) -> Result<Asked, Why> {
+    // Stamps are the cluster's time: the clocks of two machines may disagree on whether a lease has expired.
     // A lost race is looked at once more: by then somebody has it.
     for _ in 0..3 {
-        let now = cluster.clock().now();
+        let now = cluster.now();
         let before = match cluster.get(&kinds::LEASE, Some(NAMESPACE), NAME).await {
             Ok(before) => before,
             Err(error) => return without(error),
@@ -199,7 +200,7 @@ impl Lease {
     pub(crate) async fn keep(&mut self, cluster: &Cluster) -> String {
         loop {
             cluster.clock().sleep(RENEW).await;
-            let now = cluster.clock().now();
+            let now = cluster.now();
             let wanted = manifest(&self.holder, Some(&self.object), now);
             match cluster.put_lease(&wanted).await {
                 Ok(object) => self.object = object,

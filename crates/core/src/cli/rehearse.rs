@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use toolbox_cluster::{Cluster, ClusterInfo};
+use toolbox_cluster::{Cluster, ClusterInfo, Patience};
 use toolbox_engine::event::{Event, Reporter, Stamped};
 use toolbox_engine::{Clock, Exit, Plan, Redactor, Report, Why};
 use toolbox_rehearsal::scenario::{Fault, Needs, Scenario, ScenarioError};
@@ -171,7 +171,8 @@ pub(crate) async fn rehearse(
         namespace: "default".to_owned(),
         ..ClusterInfo::default()
     };
-    let cluster = Cluster::from_client(world.client(), info, clock.clone());
+    let api = world.api().clone();
+    let cluster = Cluster::from_clients(move || api.client(), info, clock.clone(), Patience::default());
     if let Err(why) = possible(args, world.scenario(), &*asked, twin, &cluster) {
         return refused(why);
     }

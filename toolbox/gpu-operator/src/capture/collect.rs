@@ -69,7 +69,7 @@ impl Collector {
     }
 
     pub(super) fn now(&self) -> jiff::Timestamp {
-        self.cx.clock().now()
+        self.cluster.now()
     }
 
     /// A future's result, or why there is none within the time of an item.
