@@ -219,3 +219,15 @@ fn every_shipped_scenario_holds_what_it_promises() {
     seen.sort_unstable();
     assert_eq!(seen, listed, "files and names that the program knows");
 }
+
+#[test]
+fn the_readmes_scenario_ends_as_it_says() {
+    let readme = include_str!("../../../README.md");
+    let scenario = readme.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("readme.yaml");
+    std::fs::write(&file, scenario).unwrap();
+    let output = tbx(home.path(), &["rehearse", "--scenario", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("as expected by "), "{}", text(&output.stderr));
+}
