@@ -9,6 +9,7 @@ use futures::io::AsyncBufReadExt;
 use http::{HeaderMap, Method, Request};
 use kube::Client;
 use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use testing_stack::{Extent, Options, Stack, Version};
 use toolbox_rehearsal::{Scenario, World};
@@ -47,7 +48,11 @@ impl Target {
 
     /// A stack that is up.
     pub async fn of_stack(stack: Stack, version: Version) -> Result<Self> {
-        Ok(Self { client: stack.client().await?, minor: minor(version), cluster: Cluster::Real(stack) })
+        let file = Kubeconfig::read_from(stack.kubeconfig())?;
+        let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        // What is asked is a server's answer, not what a client makes of it.
+        config.default_retry = false;
+        Ok(Self { client: Client::try_from(config)?, minor: minor(version), cluster: Cluster::Real(stack) })
     }
 
     /// Ends it and leaves nothing behind.
