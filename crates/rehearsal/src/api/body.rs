@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::{Stream, stream::BoxStream};
+use futures::{Stream, StreamExt, stream::BoxStream};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use serde_json::Value;
@@ -81,6 +81,31 @@ pub(super) fn json_stream(stream: BoxStream<'static, Result<Bytes, BoxError>>) -
 /// A stream of plain text.
 pub(super) fn text_stream(stream: BoxStream<'static, Result<Bytes, BoxError>>) -> Response<ApiBody> {
     with_type(200, "text/plain", ApiBody::Stream(stream))
+}
+
+/// Changes every JSON value that a response holds: its body, or each line of a stream.
+pub(super) fn rewrite(
+    response: Response<ApiBody>,
+    change: impl Fn(Value) -> Value + Send + 'static,
+) -> Response<ApiBody> {
+    let change = move |bytes: Bytes| match serde_json::from_slice(&bytes) {
+        Ok(value) => Bytes::from(change(value).to_string()),
+        Err(_) => bytes,
+    };
+    response.map(|body| match body {
+        ApiBody::Whole(bytes) => ApiBody::Whole(bytes.map(change)),
+        ApiBody::Stream(stream) => {
+            let lines = move |chunk: Bytes| {
+                let mut out = Vec::with_capacity(chunk.len());
+                for line in chunk.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                    out.extend_from_slice(&change(Bytes::copy_from_slice(line)));
+                    out.push(b'\n');
+                }
+                Bytes::from(out)
+            };
+            ApiBody::Stream(stream.map(move |chunk| chunk.map(&lines)).boxed())
+        }
+    })
 }
 
 /// A refusal.

@@ -75,6 +75,7 @@ pub(super) fn establish(inner: &Inner, state: &mut State, name: &str) {
     let Some(old) = state.store.get(&resource(), &key).filter(|old| !is_deleting(old)) else { return };
     let kind = kind_of(&old);
     let since = inner.stamp();
+    state.store.begin(&kind.resource());
     state.kinds.insert(kind);
     let mut new = Value::clone(&old);
     let storage = versions(&old).find(|version| version.get("storage") == Some(&Value::Bool(true)));

@@ -6,10 +6,11 @@ use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
 use super::{
-    crd,
+    admission, apiservice, crd,
     dispatch::Call,
     housekeeping::{self, Job},
     kinds::KindDef,
+    rbac,
     read::{Selection, in_version, plain_list},
     server::{Inner, State, stamp},
     status::{self, ApiError},
@@ -234,6 +235,11 @@ pub(super) fn remove(inner: &Inner, state: &mut State, kind: &KindDef, key: &Key
     if resource == crd::resource() {
         crd::removed(state, &object);
     }
+    if resource.plural == "clusterroles" {
+        rbac::aggregate(state);
+    }
+    admission::written(state, kind, &key.namespace);
+    apiservice::written(inner, state, &resource);
     if resource.plural == "pods" && resource.group.is_empty() {
         inner.logs.forget(&key.namespace, &key.name);
     }

@@ -9,15 +9,17 @@ use serde_json::Value;
 use tower::BoxError;
 
 use super::{
-    access::User,
+    access::{self, User, service_account},
+    apiservice,
     body::{self, ApiBody},
+    connect,
     decode::Validation,
-    delete, discovery,
+    delete, discovery, events,
     kinds::KindDef,
     logs, patch, protobuf, read, review,
     route::{Query, Route, Target},
     server::{Inner, State},
-    status::ApiError,
+    status::{ApiError, Cause},
     subresource, table, virtual_, watch, write,
 };
 use crate::{
@@ -43,6 +45,8 @@ pub(super) struct Call {
     pub(super) validation: Validation,
     /// Whether a watch is to break in the middle of its first event.
     pub(super) half_event: bool,
+    /// Whether the client wants the connection to become another one.
+    pub(super) upgrade: bool,
     pub(super) body: Bytes,
     /// What the answer warns of.
     warnings: Mutex<Vec<String>>,
@@ -110,15 +114,27 @@ fn header(headers: &HeaderMap, name: header::HeaderName) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
-/// Whom the client asks to be taken for.
-fn impersonated(user: &User, headers: &HeaderMap) -> Option<Arc<User>> {
-    let name = headers.get("impersonate-user").and_then(|value| value.to_str().ok())?;
-    let mut named = if name == User::admin().name { User::admin() } else { User::named(name) };
-    for group in headers.get_all("impersonate-group").iter().filter_map(|value| value.to_str().ok()) {
-        named.groups.push(group.to_owned());
+/// Who asks: whom the client shows to be, or whom that user may and wants to be taken for.
+fn acting(inner: &Inner, user: Arc<User>, headers: &HeaderMap) -> Result<Arc<User>, ApiError> {
+    let Some(name) = headers.get("impersonate-user").and_then(|value| value.to_str().ok()) else { return Ok(user) };
+    let mut named = User::named(name);
+    let groups: Vec<&str> =
+        headers.get_all("impersonate-group").iter().filter_map(|value| value.to_str().ok()).collect();
+    let asked = access::Asked { verb: "impersonate", ..Asked::default() };
+    let state = inner.state();
+    let whom = match service_account(name) {
+        Some((namespace, name)) => access::Asked { plural: "serviceaccounts", namespace, name, ..asked },
+        None => access::Asked { plural: "users", name, ..asked },
+    };
+    state.access.check(&state.store, &user, &whom)?;
+    for group in groups {
+        state.access.check(&state.store, &user, &access::Asked { plural: "groups", name: group, ..asked })?;
+        if !named.groups.iter().any(|own| own == group) {
+            named.groups.insert(0, group.to_owned());
+        }
     }
     tracing::trace!(user = user.name, name, "impersonation");
-    Some(Arc::new(named))
+    Ok(Arc::new(named))
 }
 
 fn verb_of(method: &Method, route: &Route, query: &Query) -> &'static str {
@@ -145,7 +161,10 @@ pub(super) async fn answer(
     request: Request<Body>,
 ) -> Result<Response<ApiBody>, BoxError> {
     let (parts, body) = request.into_parts();
-    let user = impersonated(&user, &parts.headers).unwrap_or(user);
+    let user = match acting(&inner, user, &parts.headers) {
+        Ok(user) => user,
+        Err(error) => return Ok(body::error(&error)),
+    };
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let route = Route::parse(parts.uri.path());
     let verb = verb_of(&parts.method, &route, &query);
@@ -218,7 +237,7 @@ async fn perform(
     let body = body.collect_bytes().await?;
     let result = match route {
         Route::Target(target) => {
-            let call = resolve(inner, &user, verb, target);
+            let call = resolve(inner, &user, verb, &query, target);
             match call {
                 Ok(None) => {
                     return Ok(review::answer(inner, &user, &Route::parse(parts.uri.path()), &parts.method, &body));
@@ -236,6 +255,7 @@ async fn perform(
                         now: inner.clock.now(),
                         minor: inner.version.minor,
                         validation: validation(inner.version.minor, query.get("fieldValidation")),
+                        upgrade: parts.headers.contains_key(header::UPGRADE),
                         query,
                         half_event,
                         body,
@@ -246,17 +266,52 @@ async fn perform(
                 Err(error) => Err(error),
             }
         }
-        route => discovery::answer(inner, &route, &header(&parts.headers, header::ACCEPT)),
+        route => {
+            let asked = access::Asked { verb, url: parts.uri.path(), ..access::Asked::default() };
+            let allowed = {
+                let state = inner.state();
+                state.access.check(&state.store, &user, &asked)
+            };
+            allowed.and_then(|()| apiservice::check(inner, &route)).and_then(|()| {
+                let answer = discovery::answer(inner, &route, &header(&parts.headers, header::ACCEPT));
+                match (&route, answer) {
+                    (Route::Group(name), Err(error)) => {
+                        apiservice::group(inner, name).map(|group| body::json(200, &group)).ok_or(error)
+                    }
+                    (route, answer) => answer.map(|answer| apiservice::amend(inner, route, answer)),
+                }
+            })
+        }
     };
     Ok(result.unwrap_or_else(|error| body::error(&error)))
 }
 
+/// The one name that a field selector asks for.
+fn named_by(query: &Query) -> &str {
+    let mut terms = query.get("fieldSelector").split(',');
+    let name = terms.find_map(|term| term.strip_prefix("metadata.name="));
+    name.map_or("", |name| name.trim_start_matches('='))
+}
+
 /// Finds the kind and checks the user's access. `None` stands for the review kinds, which store nothing.
-fn resolve(inner: &Inner, user: &User, verb: &str, target: Target) -> Result<Option<(Target, Arc<KindDef>)>, ApiError> {
+fn resolve(
+    inner: &Inner,
+    user: &User,
+    verb: &str,
+    query: &Query,
+    target: Target,
+) -> Result<Option<(Target, Arc<KindDef>)>, ApiError> {
+    let state = inner.state();
+    // Who may not ask is not told what there is.
+    if !verb.is_empty() {
+        state.access.check(&state.store, user, &access::Asked::of(verb, &target, named_by(query)))?;
+    }
     if review::is_review(&target) {
         return Ok(None);
     }
-    let state = inner.state();
+    if let Some(error) = apiservice::refusal(&state, &target) {
+        return Err(error);
+    }
     let resource = crate::store::Resource::new(target.group.clone(), target.plural.clone());
     let Some(kind) = state.kinds.get(&resource).filter(|kind| kind.version(&target.version).is_some()) else {
         let own = state.kinds.iter().any(|kind| kind.group == target.group && !kind.custom);
@@ -273,18 +328,46 @@ fn resolve(inner: &Inner, user: &User, verb: &str, target: Target) -> Result<Opt
     if verb == "create" && !target.name.is_empty() && target.subresource.is_empty() {
         return Err(ApiError::method_not_allowed());
     }
-    state.access.check(user, verb, &target)?;
     let kind = Arc::clone(kind);
     Ok(Some((target, kind)))
 }
 
+/// A write is for real or a dry run, and nothing else.
+fn check_dry_run(call: &Call) -> Result<(), ApiError> {
+    let said = call.query.get("dryRun");
+    let kind = match call.verb {
+        "create" => "CreateOptions",
+        "update" => "UpdateOptions",
+        "patch" => "PatchOptions",
+        "delete" | "deletecollection" => "DeleteOptions",
+        _ => return Ok(()),
+    };
+    if ["", "All"].contains(&said) {
+        return Ok(());
+    }
+    let cause = Cause::unsupported("dryRun", &said.into(), &["All".to_owned()]);
+    Err(ApiError::invalid("meta.k8s.io", kind, "", vec![cause]))
+}
+
 async fn handle(inner: &Arc<Inner>, call: Call) -> Result<Response<ApiBody>, ApiError> {
+    check_dry_run(&call)?;
+    if events::is_newer(&call) {
+        let call = events::older(inner, call)?;
+        return serve(inner, call).await.map(events::newer).map_err(events::name_error);
+    }
+    serve(inner, call).await
+}
+
+async fn serve(inner: &Arc<Inner>, call: Call) -> Result<Response<ApiBody>, ApiError> {
     if call.kind.virtual_ {
         return virtual_::answer(inner, &call);
     }
     if !call.target.subresource.is_empty() {
         return match (call.target.plural.as_str(), call.target.subresource.as_str()) {
             ("pods", "log") => logs::answer(inner, call),
+            ("pods", "exec" | "attach" | "portforward") if ["get", "create"].contains(&call.verb) => {
+                connect::answer(inner, &call)
+            }
             _ => subresource::answer(inner, &call),
         };
     }

@@ -213,7 +213,7 @@ impl KindDef {
                 "status.podIP",
                 "status.nominatedNodeName",
             ],
-            ("" | "events.k8s.io", "events") => &[
+            ("", "events") => &[
                 "involvedObject.kind",
                 "involvedObject.namespace",
                 "involvedObject.name",

@@ -19,7 +19,7 @@ use super::{
     body::{self, ApiBody},
     dispatch::Call,
     server::Inner,
-    status::ApiError,
+    status::{ApiError, Cause},
 };
 use crate::store::object::at;
 
@@ -108,6 +108,7 @@ pub(super) fn answer(inner: &Arc<Inner>, call: Call) -> Result<Response<ApiBody>
     let resource = call.kind.resource();
     let pod = inner.state().store.get(&resource, &call.key());
     let pod = pod.ok_or_else(|| ApiError::not_found(&resource, &call.target.name))?;
+    check_options(&call)?;
     let container = container_of(&call, &pod)?;
     let previous = call.query.flag("previous");
     if at(&pod, "spec.nodeName").and_then(Value::as_str).unwrap_or_default().is_empty() {
@@ -172,12 +173,38 @@ fn names(pod: &Value, list: &str) -> Vec<String> {
     list.into_iter().flatten().filter_map(|one| one.get("name")?.as_str()).map(str::to_owned).collect()
 }
 
-fn container_of(call: &Call, pod: &Value) -> Result<String, ApiError> {
+/// Refuses options that mean nothing.
+fn check_options(call: &Call) -> Result<(), ApiError> {
+    let number = |name: &str| call.query.number::<i64>(name);
+    let mut causes = Vec::new();
+    let mut at_least = |name: &str, least: i64| {
+        if let Some(value) = number(name).filter(|value| *value < least) {
+            let detail = if least == 0 {
+                "must be greater than or equal to 0".to_owned()
+            } else {
+                "must be greater than 0".to_owned()
+            };
+            causes.push(Cause::invalid(name, &value.into(), &detail));
+        }
+    };
+    at_least("tailLines", 0);
+    at_least("limitBytes", 1);
+    let both = number("sinceSeconds").is_some() && !call.query.get("sinceTime").is_empty();
+    if !both {
+        at_least("sinceSeconds", 1);
+    } else {
+        causes.push(Cause::forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+    }
+    if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid("", "PodLogOptions", &call.target.name, causes)) }
+}
+
+/// The container that a request is about: the one it names, or the only one.
+pub(super) fn container_of(call: &Call, pod: &Value) -> Result<String, ApiError> {
     let (main, init) = (names(pod, "containers"), names(pod, "initContainers"));
     let said = call.query.get("container");
     let name = &call.target.name;
     if said.is_empty() {
-        return if let ([one], []) = (main.as_slice(), init.as_slice()) {
+        return if let [one] = main.as_slice() {
             Ok(one.clone())
         } else {
             let inits = if init.is_empty() {

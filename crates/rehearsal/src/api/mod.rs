@@ -1,15 +1,19 @@
 //! The API server: a `tower::Service` over the store that speaks the Kubernetes API as real servers do.
 
 mod access;
+mod admission;
+mod apiservice;
 mod apply;
 mod body;
 mod builtin;
+mod connect;
 mod crd;
 mod decode;
 mod defaults;
 mod delete;
 mod discovery;
 mod dispatch;
+mod events;
 mod gc;
 mod housekeeping;
 pub mod kinds;
@@ -17,6 +21,7 @@ mod logs;
 mod openapi;
 mod patch;
 mod protobuf;
+mod rbac;
 mod read;
 mod review;
 mod route;

@@ -133,7 +133,9 @@ pub(super) async fn list(inner: &Arc<Inner>, call: &Call) -> Result<Response<Api
         if asked > 0 {
             wait_for_revision(inner, asked).await?;
         }
-        let revision = if matching == "Exact" { asked } else { inner.state().store.revision() };
+        // A page of a revision that is named without a rule is of just that revision.
+        let exact = matching == "Exact" || matching.is_empty() && limit.is_some() && asked > 0;
+        let revision = if exact { asked } else { inner.state().store.revision() };
         Page { revision, after: None }
     } else {
         if asked > 0 {

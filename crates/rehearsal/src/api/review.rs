@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::{
     access::{Asked, User},
     body::{self, ApiBody},
-    protobuf,
+    protobuf, rbac,
     route::{Route, Target},
-    server::Inner,
+    server::{Inner, State},
     status::ApiError,
 };
 use crate::store::object::{at, set_at};
@@ -85,39 +85,68 @@ pub(super) fn answer(inner: &Inner, user: &User, route: &Route, method: &Method,
             json!({"userInfo": user.to_json()})
         }
         "tokenreviews" => {
-            let known = at(&review, "spec.token").and_then(Value::as_str).is_some_and(|token| !token.is_empty());
-            if known {
-                json!({"authenticated": true, "user": user.to_json()})
-            } else {
-                json!({"authenticated": false, "error": "invalid bearer token", "user": {}})
+            let token = at(&review, "spec.token").and_then(Value::as_str).unwrap_or_default();
+            match state.access.bearer(token, inner.clock.now()) {
+                Some(bearer) => json!({
+                    "authenticated": true, "user": bearer.to_json(), "audiences": ["https://kubernetes.default.svc"],
+                }),
+                None => json!({"error": "[invalid bearer token]", "user": {}}),
             }
         }
-        "selfsubjectrulesreviews" => json!({
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": state.access.denied(user),
-        }),
-        _ => {
-            let text = |path: &str| at(&review, path).and_then(Value::as_str).unwrap_or_default();
-            let named = User::named(text("spec.user"));
-            let who = if target.plural.starts_with("self") { user } else { &named };
-            let asked = Asked {
-                verb: text("spec.resourceAttributes.verb"),
-                group: text("spec.resourceAttributes.group"),
-                plural: text("spec.resourceAttributes.resource"),
-                subresource: text("spec.resourceAttributes.subresource"),
-                namespace: text("spec.resourceAttributes.namespace"),
-            };
-            if state.access.allows(who, &asked) {
-                json!({"allowed": true, "reason": ""})
-            } else {
-                json!({"allowed": false})
+        "selfsubjectrulesreviews" => {
+            let namespace = at(&review, "spec.namespace").and_then(Value::as_str).unwrap_or_default();
+            let mut rules = rbac::rules_review(&state.store, user, namespace);
+            if state.access.denied(user) {
+                rules["incomplete"] = true.into();
             }
+            rules
         }
+        _ => match access_review(&state, user, target, &review) {
+            Ok(status) => status,
+            Err(error) => return body::error(&error),
+        },
     };
     set_at(&mut review, "status", status);
     if at(&review, "metadata").is_none() {
         set_at(&mut review, "metadata", json!({"creationTimestamp": null}));
     }
     body::json(201, &review)
+}
+
+/// Whether somebody may do something.
+fn access_review(state: &State, user: &User, target: &Target, review: &Value) -> Result<Value, ApiError> {
+    let text = |path: &str| at(review, path).and_then(Value::as_str).unwrap_or_default();
+    let groups = at(review, "spec.groups").and_then(Value::as_array).into_iter().flatten();
+    let named = User {
+        name: text("spec.user").to_owned(),
+        groups: groups.filter_map(Value::as_str).map(str::to_owned).collect(),
+    };
+    let who = if target.plural.starts_with("self") { user } else { &named };
+    let namespace = text("spec.resourceAttributes.namespace");
+    if target.plural == "localsubjectaccessreviews" && namespace != target.namespace {
+        return Err(ApiError::bad_request("namespace on resource must match the namespace of the request"));
+    }
+    let asked = if at(review, "spec.nonResourceAttributes").is_some() {
+        Asked {
+            verb: text("spec.nonResourceAttributes.verb"),
+            url: text("spec.nonResourceAttributes.path"),
+            ..Asked::default()
+        }
+    } else {
+        Asked {
+            verb: text("spec.resourceAttributes.verb"),
+            group: text("spec.resourceAttributes.group"),
+            plural: text("spec.resourceAttributes.resource"),
+            subresource: text("spec.resourceAttributes.subresource"),
+            name: text("spec.resourceAttributes.name"),
+            namespace,
+            url: "",
+        }
+    };
+    let decision = state.access.decide(&state.store, who, &asked);
+    let mut status = json!({"allowed": decision.allowed});
+    if decision.allowed || !decision.reason.is_empty() {
+        status["reason"] = decision.reason.into();
+    }
+    Ok(status)
 }

@@ -99,6 +99,11 @@ impl Query {
         self.0.get(name).map_or("", String::as_str)
     }
 
+    /// Says something else in a query.
+    pub(super) fn set(&mut self, name: &str, value: String) {
+        self.0.insert(name.to_owned(), value);
+    }
+
     pub(super) fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), "true" | "1" | "True" | "TRUE" | "t")
     }

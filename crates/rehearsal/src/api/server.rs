@@ -22,6 +22,7 @@ use super::{
     housekeeping::{self, Job},
     kinds::{Generation, KindDef, Kinds},
     logs::PodLogs,
+    rbac,
     version::KubeVersion,
     virtual_::VirtualObjects,
 };
@@ -148,6 +149,16 @@ impl Drop for Inner {
     }
 }
 
+/// A uid that depends on nothing but the object's name: what a server brings along does not use up chance.
+fn fixed_uid(plural: &str, name: &str) -> String {
+    let seed = plural
+        .bytes()
+        .chain(name.bytes())
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let hex = format!("{seed:016x}");
+    format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[..3], &hex[4..16])
+}
+
 /// A moment in the format of `metav1.Time`.
 pub(super) fn stamp(time: jiff::Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -226,6 +237,13 @@ impl ApiServer {
             });
             state.store.put(&resource, namespace);
         }
+        for (plural, mut object) in rbac::defaults(self.inner.version) {
+            let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            object["metadata"]["uid"] = fixed_uid(plural, name).into();
+            object["metadata"]["creationTimestamp"] = stamp.clone().into();
+            state.store.put(&Resource::new("rbac.authorization.k8s.io", plural), object);
+        }
+        rbac::aggregate(&mut state);
     }
 
     /// Stops serving a kind, as a cluster does that never had it.
@@ -251,14 +269,14 @@ impl ApiServer {
         self.clone().admitted()
     }
 
-    /// A client in this process, as another user, with a token and a certificate of its own.
+    /// A client in this process, as another user who may do everything that is not denied, with a token and a certificate of its own.
     pub fn client_as(&self, user: &str) -> kube::Client {
-        self.as_user(User::named(user)).admitted()
+        self.as_user(User::trusted(user)).admitted()
     }
 
     /// A client that is part of the cluster: its credentials are always good.
     pub(crate) fn client_inside(&self, user: &str) -> kube::Client {
-        kube::Client::new(self.as_user(User::named(user)), "default")
+        kube::Client::new(self.as_user(User::trusted(user)), "default")
     }
 
     fn admitted(mut self) -> kube::Client {
@@ -272,7 +290,7 @@ impl ApiServer {
         Self { inner: Arc::clone(&self.inner), user: Arc::new(user), session: None }
     }
 
-    /// Denies something to a user; everything not denied is allowed.
+    /// Denies something to a user, whatever the user's roles say.
     pub fn deny(&self, user: &str, rule: Deny) {
         self.inner.state().access.deny(user, rule);
     }
@@ -300,6 +318,11 @@ impl ApiServer {
     /// The version that it is.
     pub fn version(&self) -> KubeVersion {
         self.inner.version
+    }
+
+    /// Whom a token stands for that was asked for as a service account's.
+    pub(crate) fn bearer(&self, token: &str) -> Option<User> {
+        self.inner.state().access.bearer(token, self.inner.clock.now())
     }
 
     /// A new secret word for a client to show.

@@ -16,6 +16,7 @@ pub struct ApiError {
     pub message: String,
     details: Map<String, Value>,
     metadata: Map<String, Value>,
+    empty_details: bool,
     plain: bool,
 }
 
@@ -82,7 +83,15 @@ fn go(value: &Value) -> String {
 impl ApiError {
     /// An error with this code, reason and message.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Map::new(), metadata: Map::new(), plain: false }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: Map::new(),
+            metadata: Map::new(),
+            empty_details: false,
+            plain: false,
+        }
     }
 
     fn about(mut self, resource: &Resource, name: &str) -> Self {
@@ -93,6 +102,20 @@ impl ApiError {
             self.details.insert("group".into(), resource.group.clone().into());
         }
         self.details.insert("kind".into(), resource.plural.clone().into());
+        self
+    }
+
+    /// With something before the message.
+    #[must_use]
+    pub fn before(mut self, text: &str) -> Self {
+        self.message.insert_str(0, text);
+        self
+    }
+
+    /// With details that are there and say nothing, as some refusals have them.
+    #[must_use]
+    pub fn with_empty_details(mut self) -> Self {
+        self.empty_details = true;
         self
     }
 
@@ -144,7 +167,7 @@ impl ApiError {
             status["reason"] = self.reason.into();
         }
         let may_be_empty = ["NotFound", "MethodNotAllowed", "Invalid"].contains(&self.reason);
-        if !self.details.is_empty() || may_be_empty {
+        if !self.details.is_empty() || may_be_empty || self.empty_details {
             status["details"] = Value::Object(self.details.clone());
         }
         status["code"] = self.code.into();

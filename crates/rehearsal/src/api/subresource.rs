@@ -146,15 +146,17 @@ fn evict(inner: &Inner, state: &mut State, call: &Call) -> Result<(), ApiError> 
     let phase = at(&pod, "status.phase").and_then(Value::as_str).unwrap_or_default();
     let unguarded = ["Pending", "Succeeded", "Failed"].contains(&phase) || is_deleting(&pod);
     if let Some((key, budget)) = guarding.filter(|_| !unguarded) {
-        let allowed = at(budget, "status.disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0);
-        if allowed <= 0 {
-            let cause = Cause {
-                reason: "DisruptionBudget",
-                message: format!("The disruption budget {} does not allow evicting the pod now", key.name),
-                field: String::new(),
-            };
+        let number = |path: &str| at(budget, path).and_then(Value::as_i64).unwrap_or(0);
+        if number("status.disruptionsAllowed") <= 0 {
+            let message = format!(
+                "The disruption budget {} needs {} healthy pods and has {} currently",
+                key.name,
+                number("status.desiredHealthy"),
+                number("status.currentHealthy")
+            );
+            let cause = Cause { reason: "DisruptionBudget", message, field: String::new() };
             let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-            return Err(ApiError::new(429, "TooManyRequests", message).with_causes([cause]).with_retry_after(10));
+            return Err(ApiError::new(429, "TooManyRequests", message).with_causes([cause]));
         }
     }
     let options = delete::Options::of(call)?;
@@ -165,6 +167,9 @@ fn bind(inner: &Inner, state: &mut State, call: &Call) -> Result<(), ApiError> {
     let pod = current(state, call)?;
     let said = call.json()?;
     let node = at(&said, "target.name").and_then(Value::as_str).unwrap_or_default();
+    if node.is_empty() {
+        return Err(ApiError::new(500, "", "target.name: Required value"));
+    }
     let placed = at(&pod, "spec.nodeName").and_then(Value::as_str).unwrap_or_default();
     if !placed.is_empty() {
         let detail = format!("pod {} is already assigned to node {placed:?}", call.target.name);
@@ -187,12 +192,37 @@ fn bind(inner: &Inner, state: &mut State, call: &Call) -> Result<(), ApiError> {
 }
 
 fn token(inner: &Inner, state: &mut State, call: &Call) -> Result<Value, ApiError> {
-    current(state, call)?;
+    let account = current(state, call)?;
     let mut said = call.json()?;
     let seconds = at(&said, "spec.expirationSeconds").and_then(Value::as_i64).unwrap_or(3600);
+    if seconds < 600 {
+        let detail = "may not specify a duration less than 10 minutes";
+        let cause = Cause::invalid("spec.expirationSeconds", &seconds.into(), detail);
+        return Err(ApiError::invalid("authentication.k8s.io", "TokenRequest", "", vec![cause]));
+    }
     let until = inner.clock.now().checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(jiff::Timestamp::MAX);
-    let token = format!("rehearsal.{}.{}", call.target.name, state.uid());
-    set_at(&mut said, "spec.expirationSeconds", seconds.into());
-    set_at(&mut said, "status", json!({"token": token, "expirationTimestamp": super::server::stamp(until)}));
+    let (namespace, name) = (&call.target.namespace, &call.target.name);
+    let token = format!("rehearsal.{name}.{}", state.uid());
+    state.access.issue(&token, &format!("system:serviceaccount:{namespace}:{name}"), until);
+    set_at(&mut said, "kind", "TokenRequest".into());
+    set_at(&mut said, "apiVersion", "authentication.k8s.io/v1".into());
+    for (path, value) in [
+        ("metadata.name", Value::from(name.as_str())),
+        ("metadata.namespace", namespace.as_str().into()),
+        ("metadata.creationTimestamp", inner.stamp().into()),
+        ("spec.expirationSeconds", seconds.into()),
+        ("status", json!({"token": token, "expirationTimestamp": super::server::stamp(until)})),
+    ] {
+        set_at(&mut said, path, value);
+    }
+    if inner.version.minor >= 30 {
+        set_at(&mut said, "metadata.uid", meta_str(&account, "uid").into());
+    }
+    if at(&said, "spec.audiences").is_none() {
+        set_at(&mut said, "spec.audiences", json!(["https://kubernetes.default.svc"]));
+    }
+    if at(&said, "spec.boundObjectRef").is_none() {
+        set_at(&mut said, "spec.boundObjectRef", Value::Null);
+    }
     Ok(said)
 }

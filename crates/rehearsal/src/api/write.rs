@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    crd, decode, defaults,
+    admission, apiservice, crd, decode, defaults,
     delete::{self},
     dispatch::Call,
     housekeeping::{self, Job},
     kinds::{Generation, KindDef},
-    schema,
+    rbac, schema,
     server::{Inner, State},
     status::{ApiError, Cause},
     validate,
@@ -50,7 +50,10 @@ pub(super) fn update(inner: &Inner, state: &mut State, call: &Call) -> Result<(V
     if call.kind.custom && meta_str(&object, "resourceVersion").is_empty() {
         let cause = Cause {
             reason: "FieldValueInvalid",
-            message: "Invalid value: 0x0: must be specified for an update".into(),
+            message: format!(
+                "Invalid value: {}: must be specified for an update",
+                if inner.version.minor >= 32 { "0" } else { "0x0" }
+            ),
             field: "metadata.resourceVersion".into(),
         };
         return Err(ApiError::invalid(&call.kind.group, &call.kind.plural, &call.target.name, vec![cause]));
@@ -191,6 +194,7 @@ pub(super) fn insert(
     if kind.generation != Generation::None {
         set_meta(&mut object, "generation", 1.into());
     }
+    admission::prepare(&kind, &mut object);
     complete(call, &mut object)?;
     // What the server adds from here on belongs to nobody.
     if record {
@@ -199,11 +203,15 @@ pub(super) fn insert(
     } else if let Some(managed) = managed_before {
         set_meta(&mut object, "managedFields", managed);
     }
+    admission::mutate(state, &kind, &mut object);
     defaults::on_create(state, inner.version, &kind, &mut object);
     validate::metadata(&kind, &object)?;
     validate::object(&kind, None, &object)?;
-    if state.store.get(&resource, &Key::of(&object)).is_some() {
-        return Err(ApiError::already_exists(&resource, &name));
+    rbac::check_grant(state, inner.version, &call.user, &kind, None, &object)?;
+    admission::validate(state, &kind, &object)?;
+    if let Some(other) = state.store.get(&resource, &Key::of(&object)) {
+        let error = ApiError::already_exists(&resource, &name);
+        return Err(if is_deleting(&other) { error.before("object is being deleted: ") } else { error });
     }
     if call.dry_run() {
         return Ok(Arc::new(object));
@@ -289,6 +297,7 @@ pub(super) fn replace(
     complete(call, &mut new)?;
     validate::metadata(&kind, &new)?;
     validate::object(&kind, Some(old), &new)?;
+    rbac::check_grant(state, inner.version, &call.user, &kind, Some(old), &new)?;
     let added: Vec<String> = finalizers(&new).into_iter().filter(|one| !finalizers(old).contains(one)).collect();
     if is_deleting(old) && !added.is_empty() {
         let detail = format!(
@@ -379,6 +388,11 @@ pub(super) fn commit(inner: &Inner, state: &mut State, kind: &KindDef, mut objec
     if resource == crd::resource() {
         crd::stored(inner, state, &object);
     }
+    if kind.plural == "clusterroles" {
+        rbac::aggregate(state);
+    }
+    admission::written(state, kind, meta_str(&object, "namespace"));
+    apiservice::written(inner, state, &resource);
     object
 }
 

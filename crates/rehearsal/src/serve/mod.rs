@@ -192,7 +192,8 @@ async fn answer(
 ) -> Result<Response<ApiBody>, BoxError> {
     let said = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = said.and_then(|said| said.strip_prefix("Bearer "));
-    let user = match shown.or_else(|| front.tokens.get(token?).cloned()) {
+    let known = |token: &str| front.tokens.get(token).cloned().or_else(|| front.api.bearer(token).map(Arc::new));
+    let user = match shown.or_else(|| token.and_then(known)) {
         Some(user) => user,
         None if is_open(request.uri().path()) => Arc::new(User::named("system:anonymous")),
         None => return Ok(error_response(&ApiError::unauthorized())),

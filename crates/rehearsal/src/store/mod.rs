@@ -50,6 +50,8 @@ impl Resource {
 pub type Place = (Resource, Key);
 
 struct Table {
+    /// What happened before this revision, nobody watched.
+    since: u64,
     objects: BTreeMap<Key, Arc<Value>>,
     history: History,
     changed: watch::Sender<u64>,
@@ -82,6 +84,7 @@ impl Store {
     fn table(&mut self, resource: &Resource) -> &mut Table {
         let revision = self.revision;
         self.tables.entry(resource.clone()).or_insert_with(|| Table {
+            since: 0,
             objects: BTreeMap::new(),
             history: History::new(HISTORY, 0),
             changed: watch::Sender::new(revision),
@@ -161,10 +164,18 @@ impl Store {
     /// The changes of a resource after a revision.
     pub fn changes(&self, resource: &Resource, after: u64) -> Result<Vec<Change>, RevisionError> {
         let Some(table) = self.tables.get(resource) else { return Ok(Vec::new()) };
-        if after < table.history.compacted() {
-            return Err(RevisionError::TooOld(table.history.compacted()));
+        let oldest = table.history.compacted().max(table.since);
+        if after < oldest {
+            return Err(RevisionError::TooOld(oldest));
         }
         Ok(table.history.after(after).cloned().collect())
+    }
+
+    /// Serves a resource from now on: watches from before are refused.
+    pub fn begin(&mut self, resource: &Resource) {
+        if !self.tables.contains_key(resource) {
+            self.table(resource).since = self.revision;
+        }
     }
 
     /// Tells when a table changes. The sender goes away when the resource is no longer served.

@@ -8,7 +8,10 @@ mod custom;
 mod lists;
 mod objects;
 mod owners;
+mod pods;
+mod quotas;
 mod rights;
+mod roles;
 mod watches;
 
 use std::time::Duration;
@@ -53,7 +56,19 @@ use fact;
 
 /// All facts.
 pub fn all() -> Vec<Fact> {
-    [objects::FACTS, lists::FACTS, watches::FACTS, apply::FACTS, custom::FACTS, owners::FACTS, rights::FACTS].concat()
+    [
+        objects::FACTS,
+        lists::FACTS,
+        watches::FACTS,
+        apply::FACTS,
+        custom::FACTS,
+        owners::FACTS,
+        rights::FACTS,
+        roles::FACTS,
+        quotas::FACTS,
+        pods::FACTS,
+    ]
+    .concat()
 }
 
 /// Proves every fact on a target. Returns how many there were.
