@@ -14,7 +14,7 @@ pub mod store;
 mod types;
 pub mod world;
 
-pub use api::{ApiOptions, ApiServer, KubeVersion};
+pub use api::{ApiOptions, ApiServer, KubeVersion, served_table};
 pub use apifault::{ApiFaults, Fault, FaultRule};
 pub use scenario::Scenario;
 pub use world::{Floor, FloorRequest, Witness, World};

@@ -40,6 +40,7 @@ fn all() -> Result<Vec<Generated>> {
     let scenario = serde_json::to_string_pretty(&toolbox_core::cli::scenario_schema())?;
     Ok(vec![
         Generated { place: "README.md", content: between_markers(&readme, "exit codes", &exit_codes())? },
+        Generated { place: "crates/rehearsal/SERVED.md", content: toolbox_rehearsal::served_table() },
         Generated { place: "config/schema/summary.schema.json", content: format!("{schema}\n") },
         Generated { place: "config/schema/scenario.schema.json", content: format!("{scenario}\n") },
     ])

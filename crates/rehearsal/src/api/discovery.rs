@@ -94,9 +94,13 @@ pub(super) fn subresources(kind: &KindDef) -> Vec<(&'static str, String, &'stati
     let mut out = Vec::new();
     let change = vec!["get", "patch", "update"];
     if kind.group.is_empty() && kind.plural == "pods" {
+        let connect = vec!["create", "get"];
+        out.push(("attach", "PodAttachOptions".to_owned(), "", connect.clone()));
         out.push(("binding", "Binding".to_owned(), "", vec!["create"]));
         out.push(("eviction", "Eviction".to_owned(), "policy/v1", vec!["create"]));
+        out.push(("exec", "PodExecOptions".to_owned(), "", connect.clone()));
         out.push(("log", "Pod".to_owned(), "", vec!["get"]));
+        out.push(("portforward", "PodPortForwardOptions".to_owned(), "", connect));
     }
     if kind.group.is_empty() && kind.plural == "namespaces" {
         out.push(("finalize", "Namespace".to_owned(), "", vec!["update"]));

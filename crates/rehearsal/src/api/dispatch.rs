@@ -120,18 +120,17 @@ fn acting(inner: &Inner, user: Arc<User>, headers: &HeaderMap) -> Result<Arc<Use
     let mut named = User::named(name);
     let groups: Vec<&str> =
         headers.get_all("impersonate-group").iter().filter_map(|value| value.to_str().ok()).collect();
-    let asked = access::Asked { verb: "impersonate", ..Asked::default() };
+    let asked = access::Asked { verb: "impersonate", ..access::Asked::default() };
     let state = inner.state();
     let whom = match service_account(name) {
         Some((namespace, name)) => access::Asked { plural: "serviceaccounts", namespace, name, ..asked },
         None => access::Asked { plural: "users", name, ..asked },
     };
     state.access.check(&state.store, &user, &whom)?;
-    for group in groups {
+    for (index, group) in groups.into_iter().enumerate() {
         state.access.check(&state.store, &user, &access::Asked { plural: "groups", name: group, ..asked })?;
-        if !named.groups.iter().any(|own| own == group) {
-            named.groups.insert(0, group.to_owned());
-        }
+        named.groups.retain(|own| own != group);
+        named.groups.insert(index, group.to_owned());
     }
     tracing::trace!(user = user.name, name, "impersonation");
     Ok(Arc::new(named))

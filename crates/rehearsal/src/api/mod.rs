@@ -26,6 +26,7 @@ mod read;
 mod review;
 mod route;
 mod schema;
+mod served;
 mod server;
 mod status;
 mod strategic;
@@ -41,6 +42,7 @@ pub use self::{
     access::{Deny, User},
     body::{ApiBody, error as error_response},
     logs::PodLogs,
+    served::table as served_table,
     server::{ApiOptions, ApiServer, RequestCounts},
     status::{ApiError, Cause},
     version::KubeVersion,

@@ -26,6 +26,11 @@ const KINDS: [(&str, &str, &str, bool); 6] = [
     ("authorization.k8s.io", "LocalSubjectAccessReview", "localsubjectaccessreviews", true),
 ];
 
+/// Group and plural of each review kind.
+pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KINDS.iter().map(|(group, _, plural, _)| (*group, *plural))
+}
+
 /// Whether a path is about a review.
 pub(super) fn is_review(target: &Target) -> bool {
     target.version == "v1"
@@ -108,7 +113,11 @@ pub(super) fn answer(inner: &Inner, user: &User, route: &Route, method: &Method,
     };
     set_at(&mut review, "status", status);
     if at(&review, "metadata").is_none() {
-        set_at(&mut review, "metadata", json!({"creationTimestamp": null}));
+        set_at(
+            &mut review,
+            "metadata",
+            if inner.version.minor < 33 { json!({"creationTimestamp": null}) } else { json!({}) },
+        );
     }
     body::json(201, &review)
 }

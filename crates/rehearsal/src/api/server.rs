@@ -269,7 +269,8 @@ impl ApiServer {
         self.clone().admitted()
     }
 
-    /// A client in this process, as another user who may do everything that is not denied, with a token and a certificate of its own.
+    /// A client in this process, as another user who may do everything that is not denied, with a token and a
+    /// certificate of its own.
     pub fn client_as(&self, user: &str) -> kube::Client {
         self.as_user(User::trusted(user)).admitted()
     }

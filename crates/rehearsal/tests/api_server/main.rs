@@ -10,6 +10,7 @@ mod faults;
 mod gc;
 mod objects;
 mod pods;
+mod rights;
 mod serve;
 mod types;
 mod watch;

@@ -54,9 +54,9 @@ fn broken_rule(package: &str, place: &str, dependency: &str) -> Option<String> {
     } else if place == "crates/engine" && (CLIENTS.contains(&dependency) || dependency == "clap") {
         "the engine knows neither the cluster's client nor the command line"
     } else if dependency == "toolbox-rehearsal"
-        && !["toolbox-core", "toolbox-testkit", "testing-e2e"].contains(&package)
+        && !["toolbox-core", "toolbox-testkit", "testing-e2e", "xtask"].contains(&package)
     {
-        "only core's command line and tests depend on the rehearsal"
+        "only core's command line, tests and the workspace's own commands depend on the rehearsal"
     } else if dependency == "toolbox-testkit" {
         "the testkit is a dev-dependency"
     } else {
