@@ -18,10 +18,16 @@ const STARTS: usize = 41;
 /// The largest `tbx` that is fine, in bytes.
 const SIZE_GOAL: u64 = 15 * 1024 * 1024;
 
+/// The packages of what is shipped.
+const PACKAGES: [&str; 5] = ["tbx", "tool-cluster", "tool-nfd", "tool-gpu-operator", "testing-prow"];
+
 const BINARIES: [&str; 5] = ["tbx", "tbx-cluster", "tbx-nfd", "tbx-gpu-operator", "tbx-prow"];
 
 pub(crate) fn run() -> Result<()> {
-    cargo::cargo(&["build", "--release", "--workspace", "--bins", "--locked"])?;
+    // Only what is shipped: a link of each takes its time.
+    let mut build = vec!["build", "--release", "--bins", "--locked"];
+    build.extend(PACKAGES.iter().flat_map(|package| ["--package", package]));
+    cargo::cargo(&build)?;
     let tbx = binary("tbx");
     start_up(&tbx)?;
     sizes()?;
