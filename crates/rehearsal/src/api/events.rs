@@ -39,7 +39,7 @@ pub(super) fn older(inner: &Inner, mut call: Call) -> Result<Call, ApiError> {
     let kind = inner.state().kinds.get(&Resource::new("", "events")).map(Arc::clone);
     call.kind = kind.ok_or_else(ApiError::no_such_resource)?;
     call.target.group = String::new();
-    call.target.version = "v1".to_owned();
+    "v1".clone_into(&mut call.target.version);
     let selector = call.query.get("fieldSelector");
     if let Some(term) = selector.split(',').find(|term| term.starts_with("involvedObject.")) {
         let field = term.split(['=', '!']).next().unwrap_or_default();

@@ -190,10 +190,10 @@ fn check_options(call: &Call) -> Result<(), ApiError> {
     at_least("tailLines", 0);
     at_least("limitBytes", 1);
     let both = number("sinceSeconds").is_some() && !call.query.get("sinceTime").is_empty();
-    if !both {
-        at_least("sinceSeconds", 1);
-    } else {
+    if both {
         causes.push(Cause::forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+    } else {
+        at_least("sinceSeconds", 1);
     }
     if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid("", "PodLogOptions", &call.target.name, causes)) }
 }

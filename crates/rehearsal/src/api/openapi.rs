@@ -101,7 +101,7 @@ fn served<'a>(kinds: &'a Kinds, path: &str) -> impl Iterator<Item = (&'a KindDef
 fn fingerprint(kinds: &Kinds, path: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for (kind, version) in served(kinds, path) {
-        let schema = version.schema.as_ref().map(|schema| schema.to_string()).unwrap_or_default();
+        let schema = version.schema.as_ref().map(ToString::to_string).unwrap_or_default();
         for byte in kind.plural.bytes().chain(schema.bytes()) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }

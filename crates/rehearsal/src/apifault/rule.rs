@@ -187,7 +187,7 @@ impl Armed {
             return None;
         }
         self.seen += 1;
-        let is_its_turn = self.seen > rule.skip && (self.seen - rule.skip) % rule.every == 0;
+        let is_its_turn = self.seen > rule.skip && (self.seen - rule.skip).is_multiple_of(rule.every);
         if !is_its_turn || self.met >= rule.times || rule.rate < 1.0 && rng.random::<f64>() >= rule.rate {
             return None;
         }

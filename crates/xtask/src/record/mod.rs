@@ -59,7 +59,9 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
     let types = reached(&types);
     let numbers = proto::numbers(&types)?;
     let mut texts = BTreeSet::new();
-    types.values().for_each(|schema| collect(schema, &mut texts));
+    for schema in types.values() {
+        collect(schema, &mut texts);
+    }
     let texts: Vec<String> = texts.into_iter().collect();
     let places: BTreeMap<&str, usize> = texts.iter().enumerate().map(|(place, text)| (text.as_str(), place)).collect();
     let schemas: Map<String, Value> =

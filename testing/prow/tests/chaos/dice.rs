@@ -27,8 +27,8 @@ impl Dice {
         self.within(least * 1000, most * 1000) as f64 / 1000.0
     }
 
-    fn rate(&mut self, most: f64) -> Option<f64> {
-        Some(most * (self.within(1, 100) as f64) / 100.0)
+    fn rate(&mut self, most: f64) -> f64 {
+        most * (self.within(1, 100) as f64) / 100.0
     }
 
     fn verb(&mut self) -> Vec<String> {
@@ -70,28 +70,28 @@ impl Dice {
                 let retry_after = Some(self.within(1, 10) as u32);
                 ApiFault { retry_after, ..new.at(self.moment()).lasting(self.seconds(1, 30)) }
             }
-            Kind::Throttled => ApiFault { retry_after: Some(1), rate: self.rate(0.3), verbs: self.verb(), ..new },
+            Kind::Throttled => ApiFault { retry_after: Some(1), rate: Some(self.rate(0.3)), verbs: self.verb(), ..new },
             Kind::ServerError if self.within(0, 1) == 0 => {
                 let code = Some([500, 502, 503, 504][self.within(0, 3) as usize]);
                 ApiFault { code, ..new.at(self.moment()).lasting(self.seconds(1, 12)) }
             }
             Kind::ServerError => {
                 let code = Some([500, 502, 503, 504][self.within(0, 3) as usize]);
-                ApiFault { code, rate: self.rate(0.1), verbs: self.verb(), ..new }
+                ApiFault { code, rate: Some(self.rate(0.1)), verbs: self.verb(), ..new }
             }
             Kind::Refused => new.at(self.moment()).lasting(self.seconds(1, 25)),
-            Kind::Reset | Kind::Unanswered => ApiFault { rate: self.rate(0.2), verbs: self.verb(), ..new },
+            Kind::Reset | Kind::Unanswered => ApiFault { rate: Some(self.rate(0.2)), verbs: self.verb(), ..new },
             Kind::Stalled => {
                 let verbs = self.verb();
                 let skip = self.within(0, if verbs.len() > 1 { 10 } else { 60 });
                 ApiFault { skip, times: Some(1), verbs, ..new }
             }
             Kind::Slow => {
-                ApiFault { seconds: Some(self.seconds(1, 20)), rate: self.rate(1.0), verbs: self.verb(), ..new }
+                ApiFault { seconds: Some(self.seconds(1, 20)), rate: Some(self.rate(1.0)), verbs: self.verb(), ..new }
             }
             Kind::Unauthorized => new.at(self.moment()).lasting(self.seconds(0, 1)),
             Kind::Conflict => ApiFault { every: Some(self.within(2, 5)), ..new },
-            Kind::HalfEvent => ApiFault { rate: self.rate(0.8), ..new.lasting(self.seconds(10, 600)) },
+            Kind::HalfEvent => ApiFault { rate: Some(self.rate(0.8)), ..new.lasting(self.seconds(10, 600)) },
             Kind::Gone => new.at(self.moment()).lasting(self.seconds(1, 60)),
             Kind::ExpiredToken | Kind::RotatedCertificate => ApiFault { renewable: true, ..new.at(self.moment()) },
             Kind::ClockSkew => {

@@ -140,9 +140,9 @@ fn one(word: &str) -> String {
     if word.split('.').count() == 4 && word.split('.').all(|part| of(part, |c| c.is_ascii_digit())) {
         return "<address>".to_owned();
     }
-    let generated = |part: &&str| {
+    let generated = |part: &str| {
         let digits = part.len() >= 8 && of(part, |c| c.is_ascii_hexdigit());
         digits || part.len() == 5 && of(part, |c| "bcdfghjklmnpqrstvwxz2456789".contains(c))
     };
-    parts.iter().map(|part| if generated(&part) { "*" } else { part }).collect::<Vec<_>>().join("-")
+    parts.iter().map(|part| if generated(part) { "*" } else { part }).collect::<Vec<_>>().join("-")
 }

@@ -77,7 +77,9 @@ pub(super) fn told(call: &Call, odd: &[String]) -> Result<(), ApiError> {
             Err(cannot_be_handled(call, &format!("strict decoding error: {}", odd.join(", "))))
         }
         Validation::Warn => {
-            odd.iter().for_each(|text| call.warn(text));
+            for text in odd {
+                call.warn(text);
+            }
             Ok(())
         }
         _ => Ok(()),

@@ -53,7 +53,8 @@ pub(super) fn status(pod: &Value) -> String {
             }
         }
         if word == "Completed" && running {
-            word = if is_true(pod, "Ready") { "Running" } else { "NotReady" }.to_owned();
+            let ready = if is_true(pod, "Ready") { "Running" } else { "NotReady" };
+            ready.clone_into(&mut word);
         }
     }
     match (is_deleting(pod), reason) {
