@@ -203,6 +203,9 @@ fn every_shipped_scenario_holds_what_it_promises() {
     let mut seen = Vec::new();
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let home = tempfile::tempdir().unwrap();
         let output = tbx(home.path(), &["rehearse", "--scenario", path.to_str().unwrap()]);
