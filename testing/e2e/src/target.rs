@@ -144,14 +144,21 @@ impl Target {
 
     /// Reads an object until it is as wanted, a moment apart; says how it was last.
     pub async fn until(&self, path: &str, what: &str, wanted: impl Fn(&Answer) -> bool) -> Result<Answer> {
+        self.ask_until(&Ask::get(path), what, wanted).await
+    }
+
+    /// Asks until the answer is as wanted, a moment apart: what a server knows through a cache takes a moment to count.
+    /// Says what was answered last.
+    pub async fn ask_until(&self, ask: &Ask, what: &str, wanted: impl Fn(&Answer) -> bool) -> Result<Answer> {
         let start = tokio::time::Instant::now();
         loop {
-            let answer = self.get(path).await?;
+            let answer = self.ask(ask.clone()).await?;
             if wanted(&answer) {
                 return Ok(answer);
             }
             if start.elapsed() > PATIENCE {
-                bail!("{path} is not {what} after {} s: {} {}", PATIENCE.as_secs(), answer.code, answer.body);
+                let (path, after) = (&ask.path, PATIENCE.as_secs());
+                bail!("{path} is not {what} after {after} s: {} {}", answer.code, answer.body);
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

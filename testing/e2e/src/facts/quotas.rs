@@ -1,10 +1,11 @@
 //! Quotas and limit ranges.
 
 use anyhow::{Result, ensure};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::{Fact, fact, map, maps};
-use crate::{Answer, Target};
+use crate::{Answer, Ask, Target};
 
 pub(super) const FACTS: &[Fact] = &[
     fact!(
@@ -144,14 +145,9 @@ async fn defaults(target: &Target, namespace: &str) -> Result<()> {
     range(target, namespace).await?;
     let object = pod("a", json!({"requests": {"cpu": "100m"}}), json!({}));
     // Servers look at ranges through a cache.
-    let mut answer = target.create(&format!("{}?dryRun=All", pods(namespace)), &object).await?;
-    for _ in 0..100 {
-        if answer.body["metadata"].get("annotations").is_some() {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        answer = target.create(&format!("{}?dryRun=All", pods(namespace)), &object).await?;
-    }
+    let ask = Ask::new(Method::POST, &format!("{}?dryRun=All", pods(namespace))).json(&object);
+    let noted = |answer: &Answer| answer.body["metadata"].get("annotations").is_some();
+    let answer = target.ask_until(&ask, "given the range's defaults", noted).await?;
     let note = "LimitRanger plugin set: memory request for container main; cpu, memory limit for container main; cpu, \
                 memory request for container side; cpu, memory limit for container side";
     ensure!(answer.body["metadata"]["annotations"] == json!({"kubernetes.io/limit-ranger": note}), "{answer:?}");
@@ -165,14 +161,8 @@ async fn defaults(target: &Target, namespace: &str) -> Result<()> {
 async fn bounds(target: &Target, namespace: &str) -> Result<()> {
     range(target, namespace).await?;
     let object = pod("a", json!({"limits": {"cpu": "3", "memory": "1Mi"}}), json!({}));
-    let mut answer = target.create(&format!("{}?dryRun=All", pods(namespace)), &object).await?;
-    for _ in 0..100 {
-        if answer.code == 403 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        answer = target.create(&format!("{}?dryRun=All", pods(namespace)), &object).await?;
-    }
+    let ask = Ask::new(Method::POST, &format!("{}?dryRun=All", pods(namespace))).json(&object);
+    let answer = target.ask_until(&ask, "refused", |answer| answer.code == 403).await?;
     refused(
         &answer,
         "pods \"a\" is forbidden: [minimum memory usage per Container is 64Mi, but request is 1Mi, maximum cpu usage per \

@@ -4,8 +4,9 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::json;
 
+use super::roles::{GROUP, bind, rbac, role, user};
 use super::{Fact, fact, maps};
-use crate::{Ask, Target};
+use crate::{Answer, Ask, Target};
 
 pub(super) const FACTS: &[Fact] = &[
     fact!("a review says what one may do", "access reviews before anything changes", review),
@@ -16,17 +17,27 @@ pub(super) const FACTS: &[Fact] = &[
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-async fn allowed(target: &Target, user: Option<&str>, namespace: &str, verb: &str) -> Result<bool> {
+/// The question whether one may do something with config maps.
+fn asked(user: Option<&str>, namespace: &str, verb: &str) -> Ask {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {"namespace": namespace, "verb": verb, "resource": "configmaps"}},
     });
-    let mut ask = Ask::new(Method::POST, REVIEWS).json(&review);
-    if let Some(user) = user {
-        ask = ask.header("impersonate-user", user);
+    let ask = Ask::new(Method::POST, REVIEWS).json(&review);
+    match user {
+        Some(user) => ask.header("impersonate-user", user),
+        None => ask,
     }
-    let answer = target.ask(ask).await?;
-    Ok(answer.expect(201)?["status"]["allowed"] == true)
+}
+
+fn is_allowed(answer: &Answer) -> bool {
+    answer.body["status"]["allowed"] == true
+}
+
+async fn allowed(target: &Target, user: Option<&str>, namespace: &str, verb: &str) -> Result<bool> {
+    let answer = target.ask(asked(user, namespace, verb)).await?;
+    answer.expect(201)?;
+    Ok(is_allowed(&answer))
 }
 
 async fn review(target: &Target, namespace: &str) -> Result<()> {
@@ -51,64 +62,35 @@ async fn refusal(target: &Target, namespace: &str) -> Result<()> {
 }
 
 async fn bound(target: &Target, namespace: &str) -> Result<()> {
-    let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
-    let user = format!("reader-{namespace}");
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"},
-        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}],
-    });
-    target.create(&format!("{rbac}/roles"), &role).await?.expect(201)?;
-    ensure!(!allowed(target, Some(&user), namespace, "list").await?, "a role alone gives nothing");
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "reader"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
-        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
-    });
-    target.create(&format!("{rbac}/rolebindings"), &binding).await?.expect(201)?;
-    for _ in 0..100 {
-        if allowed(target, Some(&user), namespace, "list").await? {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    ensure!(allowed(target, Some(&user), namespace, "list").await?, "the binding gives nothing");
-    ensure!(!allowed(target, Some(&user), namespace, "create").await?, "more than the role says");
-    target.ask(Ask::get(&maps(namespace)).header("impersonate-user", &user)).await?.expect(200)?;
-    let other = target.ask(Ask::get(&maps("default")).header("impersonate-user", &user)).await?;
+    let who = format!("reader-{namespace}");
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]);
+    role(target, namespace, "reader", rules).await?;
+    ensure!(!allowed(target, Some(&who), namespace, "list").await?, "a role alone gives nothing");
+    bind(target, namespace, "Role", "reader", &user(&who)).await?;
+    target.ask_until(&asked(Some(&who), namespace, "list"), "allowed by the binding", is_allowed).await?;
+    ensure!(!allowed(target, Some(&who), namespace, "create").await?, "more than the role says");
+    target.ask(Ask::get(&maps(namespace)).header("impersonate-user", &who)).await?.expect(200)?;
+    let other = target.ask(Ask::get(&maps("default")).header("impersonate-user", &who)).await?;
     ensure!(other.code == 403, "the role reaches beyond its namespace");
     Ok(())
 }
 
 async fn escalation(target: &Target, namespace: &str) -> Result<()> {
-    let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
-    let user = format!("maker-{namespace}");
-    let rule = json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create"]});
-    let role = |name: &str, rules: serde_json::Value| {
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name}, "rules": rules,
-        })
-    };
-    target.create(&format!("{rbac}/roles"), &role("maker", json!([rule]))).await?.expect(201)?;
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "maker"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "maker"},
-        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
+    let who = format!("maker-{namespace}");
+    let rules = json!([{"apiGroups": [GROUP], "resources": ["roles"], "verbs": ["create"]}]);
+    role(target, namespace, "maker", rules).await?;
+    bind(target, namespace, "Role", "maker", &user(&who)).await?;
+    let more = json!({
+        "apiVersion": format!("{GROUP}/v1"), "kind": "Role", "metadata": {"name": "more"},
+        "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
     });
-    target.create(&format!("{rbac}/rolebindings"), &binding).await?.expect(201)?;
-    let more = role("more", json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]));
-    let ask = Ask::new(Method::POST, &format!("{rbac}/roles")).json(&more).header("impersonate-user", &user);
-    // The binding may take a moment to count; until then the refusal is another one.
-    let mut answer = target.ask(ask.clone()).await?;
-    for _ in 0..100 {
-        if answer.text("/message").contains("attempting to grant") {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        answer = target.ask(ask.clone()).await?;
-    }
+    let ask = Ask::new(Method::POST, &format!("{}/roles", rbac(namespace))).json(&more);
+    // Until the binding counts the refusal is another one.
+    let refused = |answer: &Answer| answer.text("/message").contains("attempting to grant");
+    let answer = target.ask_until(&ask.header("impersonate-user", &who), "refused as an escalation", refused).await?;
     ensure!(answer.code == 403, "{answer:?}");
     let message = format!(
-        "user \"{user}\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held"
+        "user \"{who}\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held"
     );
     ensure!(answer.text("/message").contains(&message), "{answer:?}");
     Ok(())

@@ -19,13 +19,16 @@ pub(super) const FACTS: &[Fact] = &[
     fact!("a review of another user needs the right to ask", "kube-rbac-proxy", others),
 ];
 
-const GROUP: &str = "rbac.authorization.k8s.io";
+/// The group of roles and bindings.
+pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
 
-fn rbac(namespace: &str) -> String {
+/// Where the roles and bindings of a namespace are.
+pub(super) fn rbac(namespace: &str) -> String {
     format!("/apis/{GROUP}/v1/namespaces/{namespace}")
 }
 
-async fn bind(target: &Target, namespace: &str, kind: &str, role: &str, subject: &Value) -> Result<()> {
+/// Binds a role.
+pub(super) async fn bind(target: &Target, namespace: &str, kind: &str, role: &str, subject: &Value) -> Result<()> {
     let name = format!("{role}-{}", subject["name"].as_str().unwrap_or_default().replace(':', "-"));
     let binding = json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "RoleBinding", "metadata": {"name": name},
@@ -35,7 +38,8 @@ async fn bind(target: &Target, namespace: &str, kind: &str, role: &str, subject:
     Ok(())
 }
 
-async fn role(target: &Target, namespace: &str, name: &str, rules: Value) -> Result<()> {
+/// Makes a role.
+pub(super) async fn role(target: &Target, namespace: &str, name: &str, rules: Value) -> Result<()> {
     let role = json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "Role", "metadata": {"name": name}, "rules": rules,
     });
@@ -43,17 +47,23 @@ async fn role(target: &Target, namespace: &str, name: &str, rules: Value) -> Res
     Ok(())
 }
 
-fn user(name: &str) -> Value {
+/// A user, as a binding names it.
+pub(super) fn user(name: &str) -> Value {
     json!({"kind": "User", "apiGroup": GROUP, "name": name})
 }
 
-/// What a server says of somebody's rights.
-async fn review(target: &Target, name: &str, groups: &[&str], attributes: &Value) -> Result<Value> {
+/// The question what a server says of somebody's rights.
+fn asked(name: &str, groups: &[&str], attributes: &Value) -> Ask {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
         "spec": {"user": name, "groups": groups, "resourceAttributes": attributes},
     });
-    let answer = target.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review).await?;
+    Ask::new(Method::POST, "/apis/authorization.k8s.io/v1/subjectaccessreviews").json(&review)
+}
+
+/// What a server says of somebody's rights.
+async fn review(target: &Target, name: &str, groups: &[&str], attributes: &Value) -> Result<Value> {
+    let answer = target.ask(asked(name, groups, attributes)).await?;
     Ok(answer.expect(201)?["status"].clone())
 }
 
@@ -63,14 +73,9 @@ fn on(namespace: &str, verb: &str, group: &str, resource: &str) -> Value {
 
 /// Asks until something is allowed: a binding takes a moment to count.
 async fn granted(target: &Target, name: &str, attributes: &Value) -> Result<Value> {
-    let mut status = review(target, name, &[], attributes).await?;
-    for _ in 0..100 {
-        if status["allowed"] == true {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        status = review(target, name, &[], attributes).await?;
-    }
+    let allowed = |answer: &Answer| answer.body["status"]["allowed"] == true;
+    let answer = target.ask_until(&asked(name, &[], attributes), "allowed", allowed).await?;
+    let status = answer.expect(201)?["status"].clone();
     ensure!(status["allowed"] == true, "{name} may not {attributes}: {status}");
     Ok(status)
 }
@@ -147,17 +152,10 @@ async fn accounts(target: &Target, namespace: &str) -> Result<()> {
     let one = format!("system:serviceaccount:{namespace}:one");
     granted(target, &one, &on(namespace, "get", "", "pods")).await?;
     let services = format!("/api/v1/namespaces/{namespace}/services/none");
-    let ask = |who: &str| target.ask(Ask::get(&services).header("impersonate-user", who));
-    let mut answer = ask(&one).await?;
-    for _ in 0..100 {
-        if answer.code == 404 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        answer = ask(&one).await?;
-    }
-    ensure!(answer.code == 404, "the group's right does not count: {answer:?}");
-    ensure!(ask("system:serviceaccount:default:one").await?.code == 403, "an account of elsewhere may as well");
+    let ask = |who: &str| Ask::get(&services).header("impersonate-user", who);
+    target.ask_until(&ask(&one), "read by the group's right", |answer| answer.code == 404).await?;
+    let other = target.ask(ask("system:serviceaccount:default:one")).await?;
+    ensure!(other.code == 403, "an account of elsewhere may as well");
     Ok(())
 }
 
@@ -177,15 +175,9 @@ async fn absent(target: &Target, namespace: &str) -> Result<()> {
     bind(target, namespace, "ClusterRole", "never-made", &user(&who)).await?;
     let missing = "RBAC: clusterrole.rbac.authorization.k8s.io \"never-made\" not found";
     let maps = super::maps(namespace);
-    let ask = || target.ask(Ask::get(&maps).header("impersonate-user", &who));
-    let mut answer = ask().await?;
-    for _ in 0..100 {
-        if answer.text("/message").contains(missing) {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        answer = ask().await?;
-    }
+    let ask = Ask::get(&maps).header("impersonate-user", &who);
+    let named = |answer: &Answer| answer.text("/message").contains(missing);
+    let answer = target.ask_until(&ask, "refused with the role's name", named).await?;
     let message = format!(
         "configmaps is forbidden: User \"{who}\" cannot list resource \"configmaps\" in API group \"\" in the \
          namespace \"{namespace}\": {missing}"
